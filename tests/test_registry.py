@@ -90,7 +90,9 @@ def test_a_name_in_several_packages_is_refused_when_it_is_used(path, name, owner
         parts = {"owl": f"{package}:Owl"} | ({"cat": "zoo:Owl"} if package == "zoo" else {})
         install(path, package, {f"{package}.py": "class Owl: pass\n"}, {GROUP: parts})
     known = animals()
-    with pytest.raises(InputError, match=rf'the animal "{name}" is in several packages \(({owners})\); uninstall'):
+    with pytest.raises(
+        InputError, match=rf'the animal "{name}" is provided by several packages \(({owners})\); uninstall'
+    ):
         known[name]
     assert known["dog"].__name__ == "RunError"
 

@@ -116,7 +116,7 @@ def test_an_error_that_cannot_be_sent_is_told():
     def fail(_):
         raise Local("odd")
 
-    with closing(Workers(fail, 1)) as workers, pytest.raises(RunError, match=r"a worker has failed: .*Local\('odd'\)"):
+    with closing(Workers(fail, 1)) as workers, pytest.raises(RunError, match=r"a worker failed: .*Local\('odd'\)"):
         list(workers.map([1]))
 
 
@@ -128,7 +128,7 @@ def unsendable(_):
 def test_a_result_that_cannot_be_sent_ends_the_worker_aloud(capfd):
     with (
         closing(Workers(unsendable, 1)) as workers,
-        pytest.raises(RunError, match=r"exit code 1; its error is above"),
+        pytest.raises(RunError, match=r"exited with code 1; its error is above"),
     ):
         list(workers.map([1]))
     assert "Traceback" in capfd.readouterr().err
@@ -191,7 +191,7 @@ def test_a_daemon_which_may_have_no_children_uses_threads(monkeypatch):
     ("end", "told"),
     [
         (lambda _: os.kill(os.getpid(), signal.SIGKILL), r"a worker was ended by SIGKILL: .*memory.*train\.workers=1"),
-        (lambda _: os._exit(7), r"a worker has ended with exit code 7; its error is above"),
+        (lambda _: os._exit(7), r"a worker exited with code 7; its error is above"),
     ],
 )
 def test_a_worker_that_ends_is_an_error_with_a_remedy(end, told):

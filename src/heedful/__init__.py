@@ -76,7 +76,7 @@ def load(
 ) -> "AnyPredictor":
     """Load a trained model for use, as a `Translator` or the predictor of another task.
 
-    With the class of its predictor, as in `heedful.load("runs/reviews", as_=Classifier)`, the result has a static type.
+    Pass the class of its predictor, as in `heedful.load("runs/reviews", as_=Classifier)`, to get a static type.
 
     Args:
         model: the folder of a model, a checkpoint or a run; the name of a bundled model, such as "en-de"; or
@@ -84,10 +84,10 @@ def load(
         device: the device to run on: "auto", "cpu", "cuda", or a torch device.
         precision: "float32"; or "int8", which needs a quarter of the memory for the weights, is usually faster for many
             texts, and changes results slightly. It is supported only by CTranslate2: pass an `engine` with it.
-        as_: the predictor class, from `heedful.predictors`; None: the predictor for the model's task. Any model with a
+        as_: the predictor class, from `heedful.predictors`; by default, that of the model's task. Any model with a
             single text input, such as a BERT or a GPT, can be loaded as a `Retriever`: its sentence vectors are the
             means of its hidden states.
-        task: the task that the model must have, as in its recipe; None: any task. "ranking" loads a `Retriever`.
+        task: the task that the model must have, as in its recipe; by default, any task. "ranking" loads a `Retriever`.
         engine: the inference engine: "torch"; "ctranslate2", on a CPU, for text-to-text models, greedy decoding and
             scoring with language models, encoder vectors, and Whisper models; or "auto", which is CTranslate2 if its
             results are identical with the settings in the recipe.
@@ -138,13 +138,13 @@ def train(
 
     Args:
         recipe: a TOML file or a folder with a `config.toml`; or a `Recipe`, or nested mappings with the same tables.
-        out: the run folder; None: "runs/NAME", with the recipe's name.
-        data: the folder that relative data paths in the recipe start from; None: the folder given in the recipe. Or the
-            training data: an iterable of rows (dictionaries, tuples or strings), a dictionary of columns, or a data
-            frame; or a dictionary of these with the keys "train", "valid" and "test". Images, audio and videos are
+        out: the run folder; by default "runs/NAME", with the recipe's name.
+        data: the folder that relative data paths in the recipe start from; by default, the folder given in the recipe.
+            Or the training data: an iterable of rows (dictionaries, tuples or strings), a dictionary of columns, or a
+            data frame; or a dictionary of these with the keys "train", "valid" and "test". Images, audio and videos are
             files, bytes, Pillow images, arrays or tensors.
         set: settings that override the recipe, such as `{"train.seed": 2}` or `{"train": {"seed": 2}}`.
-        console: the console for progress; None: standard error, or the output of a notebook cell.
+        console: the console for progress; by default, standard error or the output of a notebook cell.
             `rich.console.Console(quiet=True)` shows nothing.
         callbacks: objects with one or more of the methods `on_update(event)`, `on_validation(event)` and
             `on_end(event)`; see `heedful.training.callbacks`. If one raises an exception, the run is saved and the
@@ -174,29 +174,30 @@ def export(
     *,
     private: bool = False,
 ) -> "Export":
-    """Write a trained model for other machines or programs, as `heedful export` does, and compare the outputs.
+    """Export a trained model for other machines or programs, as `heedful export` does, and compare the outputs.
 
-    `heedful.export("en-de", "out", to="ctranslate2", precision="int8")` writes what `ctranslate2.Translator` opens.
+    `heedful.export("en-de", "out", to="ctranslate2", precision="int8")` writes a folder for `ctranslate2.Translator`.
 
     Args:
         model: a model as in `load`.
-        folder: a new or empty folder; None: a temporary one, for `push`.
+        folder: a new or empty folder; with `push`, by default a temporary one.
         to: the format, a name in `heedful.registry.EXPORTERS`.
-        precision: the data type of the stored weights; None: the format's first one, such as "float32".
+        precision: the data type of the stored weights; by default, the format's first one, such as "float32".
         inputs: texts, or file names for an image or audio model, on which the exported model is compared with the
-            original; None: the recipe's validation set.
-        source_language: the ISO 639 code of the source language, such as "en"; None: as in its recipe.
+            original; by default, the recipe's validation set.
+        source_language: the ISO 639 code of the source language, such as "en"; by default, that of the recipe.
         target_language: the code of the target language.
         push: "hf:OWNER/NAME" or "hf:OWNER/NAME@BRANCH", a Hugging Face Hub repository to upload the folder to in one
             commit. It is created if it does not exist.
         private: True to create a private repository.
 
     Returns:
-        The number of parameters, the agreement of the outputs, notes, and the address of the commit.
+        The number of parameters, the agreement of the outputs, notes, and the URL of the commit.
 
     Raises:
         InputError: the format cannot represent the model; the message lists the settings that it supports.
-        RunError: the outputs differ, and the folder is deleted; or the upload failed, and nothing is committed.
+        RunError: the outputs differ, in which case the folder is deleted; or the upload failed, and nothing was
+            committed.
     """
     from dataclasses import replace
 
@@ -265,7 +266,7 @@ def trace(
 def look(
     model: "str | Path | AnyPredictor", text: str, target: str | None = None, head: tuple[str, int] | None = None
 ) -> "View":
-    """Return an interactive page (inspector) of a model's computation on a text.
+    """Return an interactive page, the inspector, which shows a model's computation on a text.
 
     A notebook displays the page, and `heedful.look("en-de", "Two dogs are running.").save("page.html")` writes a file
     that any browser opens without a server.
@@ -275,7 +276,7 @@ def look(
         text: the input; a language model continues it. For an image or audio model: a file name.
         target: an output to show instead of the model's, as in `trace`.
         head: the attention head whose formula the page shows step by step, such as ("dec.1.cross", 2), counted from 0
-            as in a trace; None: the first head of the last block.
+            as in a trace; by default, the first head of the last block.
     """
     from heedful.inspector.look import Question
     from heedful.inspector.page import check_pair, view

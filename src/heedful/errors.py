@@ -1,11 +1,11 @@
 """Exceptions of heedful with their exit codes: wrong input, a failed run, and interruption by the user.
 
-Every message is one paragraph that names the place (file, line, key) and the remedy; the command line prints it on
-standard error without a traceback and exits with `exit_code`. Public functions document an InputError only if its cause
-is not obvious.
+Every message is one paragraph that says where the problem is (file, line, key) and how to solve it; the command line
+prints it on standard error without a traceback and exits with `exit_code`. Public functions document an InputError only
+if its cause is not obvious.
 """
 
-MAX_CHARACTERS = 4000  # of a message, which may quote untrusted input
+MAX_CHARACTERS = 4000  # maximum length of a message, which may quote untrusted input
 
 
 class HeedfulError(Exception):
@@ -39,12 +39,12 @@ class DivergedError(RunError):
 
 
 class Interrupted(HeedfulError):
-    """Raised after Ctrl-C during a long-running operation; the message says what was saved, and how to resume."""
+    """Interruption of a long-running operation by Ctrl-C; the message says what was saved, and how to resume."""
 
     exit_code = 130  # what shells expect after Ctrl-C
 
 
 class Terminated(Interrupted):
-    """Raised after SIGTERM during a long-running operation; otherwise the same as after Ctrl-C."""
+    """Interruption of a long-running operation by SIGTERM, with the same effects as Ctrl-C."""
 
     exit_code = 143  # 128 + SIGTERM

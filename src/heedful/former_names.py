@@ -1,7 +1,7 @@
-"""Imports of modules by their names in version 0.1: each gives the current module, with a DeprecationWarning.
+"""Imports of modules by their names in version 0.1, which give the current modules and a DeprecationWarning.
 
-`former_names.txt` has a line for each: the former and the current name, relative to `heedful`. A colon separates the
-name of a function or class from its module.
+`former_names.txt` has a line for each module: its former and its current name, relative to `heedful`. A colon separates
+the name of a function or class from its module.
 """
 
 import sys
@@ -30,20 +30,20 @@ class FormerNames(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find the current module; None for any other name."""
+        """Find the current module of a former name; return None for any other name."""
         del path, target
         package, _, module = fullname.rpartition(".")
-        today = self.names.get(fullname)
-        if today is None and package in self.names:
-            today = f"{self.names[package]}.{module}"
-            today = today if find_spec(today) else None
-        return ModuleSpec(fullname, self, origin=today, is_package=True) if today else None
+        current = self.names.get(fullname)
+        if current is None and package in self.names:
+            current = f"{self.names[package]}.{module}"
+            current = current if find_spec(current) else None
+        return ModuleSpec(fullname, self, origin=current, is_package=True) if current else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Import the current module, and warn."""
-        today = str(spec.origin)
-        warnings.warn(f"{spec.name} is now {today}; import that", DeprecationWarning, stacklevel=2)
-        module = import_module(today)
+        current = str(spec.origin)
+        warnings.warn(f"{spec.name} is now {current}; import that", DeprecationWarning, stacklevel=2)
+        module = import_module(current)
         for former, name in self.names.items():
             if former.startswith(f"{spec.name}:"):
                 setattr(module, former.partition(":")[2], getattr(module, name.partition(":")[2]))
@@ -54,10 +54,10 @@ class FormerNames(MetaPathFinder, Loader):
 
 
 def install() -> dict[str, object]:
-    """Make imports find modules by their former names; return the modules of training, for `heedful.train`."""
+    """Make imports find modules by their former names; return the names in `heedful.training`, for `heedful.train`."""
     text = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
     names = dict(line.split() for line in text.splitlines())
-    sys.meta_path.insert(0, FormerNames({PACKAGE + former: PACKAGE + today for former, today in names.items()}))
+    sys.meta_path.insert(0, FormerNames({PACKAGE + former: PACKAGE + current for former, current in names.items()}))
     # Otherwise an import of `heedful.train.loop` would replace the function `heedful.train` with a package.
     sys.modules["heedful.train"] = import_module("heedful.training")
     return vars(sys.modules["heedful.train"])

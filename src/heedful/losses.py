@@ -1,4 +1,4 @@
-"""Loss functions: cross-entropy with label smoothing, fused with the output projection. A loss is a sum and a count.
+"""Loss functions, which return a sum and a count; cross-entropy has label smoothing and a fused output projection.
 
 The losses of word2vec are in `tasks.word_vectors`.
 
@@ -16,9 +16,9 @@ from torch import Tensor
 from heedful.nn.attention import computes_in_half
 
 LARGEST_EXPONENT = 709.0  # the largest exponent of e in a float64
-LOGITS_AT_ONCE = {"cpu": 2**22, "cuda": 2**28, "meta": 2**28}  # fits a CPU's cache; keeps a GPU busy
-HALF_ROWS = 1024  # at once in float16, where a sum over more hidden states could overflow
-ROWS = 64  # tokens are padded with zeros to a multiple, because a CPU's kernels are compiled for each matrix size
+LOGITS_AT_ONCE = {"cpu": 2**22, "cuda": 2**28, "meta": 2**28}  # few enough for a CPU's cache, enough to keep a GPU busy
+HALF_ROWS = 1024  # rows at once in float16, where a sum over more hidden states could overflow
+ROWS = 64  # tokens are padded with zeros to a multiple of this, because CPU kernels are compiled for each matrix size
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ def cross_entropy(
     """Compute the cross-entropy of the logits `hidden @ weight.T + bias` with label smoothing.
 
     The logits are never all in memory: the gradient is computed in the forward pass, a few rows at a time, unless
-    gradients are turned off, as in validation. The smoothed target has 1 - smoothing on the correct token and the
-    rest evenly on all V (Szegedy et al. 2016, as in Vaswani et al. 2017, section 5.4).
+    gradients are turned off, as in validation. The smoothed target gives probability 1 - smoothing to the correct token
+    and spreads the rest evenly over all V tokens (Szegedy et al. 2016, as in Vaswani et al. 2017, section 5.4).
     The loss of a token is at most 87 nats, that of the smallest float32 number; its gradient is not bounded.
     """
     # Logits of a batch of 25,000 tokens over 37,000 words would be 3.7 GB, and their gradient as much again.
@@ -100,17 +100,18 @@ def share_cross_entropy(
 
 
 def squared_error(predicted: Float[Tensor, "N F"], target: Float[Tensor, "N F"]) -> Loss:
-    """Compute the squared error of vectors, each the mean over its F values, in float32."""
+    """Compute the squared error of vectors in float32; that of a vector is the mean over its F values."""
     # With the mean over F, losses of patches of different sizes are comparable.
     total = (predicted.float() - target).square().mean(-1).sum()
     return Loss(total, total.detach(), len(target))
 
 
 def contrastive_loss(scores: Float[Tensor, "N N"], positives: Bool[Tensor, "N N"], smoothing: float) -> Loss:
-    """Cross-entropy of each query's own candidate, on the diagonal, with the others in the batch as negatives.
+    """Compute the cross-entropy of each query's own candidate, with the others in the batch as negatives.
 
-    In-batch negatives (Henderson et al. 2017, section 4.4). `positives` is True if a candidate belongs to a query.
-    CLIP uses the mean of this loss over the rows and over the columns of `scores` (Radford et al. 2021, figure 3).
+    These are in-batch negatives (Henderson et al. 2017, section 4.4). The own candidate of a query (row) is on the
+    diagonal; `positives` is True wherever a candidate belongs to a query. CLIP uses the mean of the losses over rows
+    and over columns of `scores` (Radford et al. 2021, figure 3).
     """
     # Another candidate that also belongs to the query is not a negative: it is left out of the softmax.
     own = torch.eye(len(scores), dtype=torch.bool, device=scores.device)
@@ -208,7 +209,7 @@ class FusedCrossEntropy(torch.autograd.Function):
         hidden, target, hidden_grad, normalizer, target_logits = (
             x[:tokens] for x in (hidden, target, hidden_grad, normalizer, target_logits)
         )
-        # The other two: 1 - smoothing for the target, and smoothing / V for every token of the vocabulary.
+        # The two other terms: 1 - smoothing for the target, and smoothing / V for every token of the vocabulary.
         right, even = 1 - smoothing, weight.mean(0, dtype=torch.float32)
         mean = hidden.float() @ even
         hidden_grad -= right * weight[target] + (smoothing * even).to(hidden.dtype)

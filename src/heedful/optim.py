@@ -1,4 +1,4 @@
-"""Optimizers: Adam, AdamW, Muon, and SGD by rows."""
+"""Optimizers: Adam, AdamW, Muon, and SGD on sparse rows."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -41,7 +41,7 @@ class Muon(torch.optim.AdamW):
         super().step(closure)
 
     def step_orthogonally(self, matrices: list[Tensor], group: dict[str, Any]) -> None:
-        """Perform an orthogonal step on matrices of the same shape, and remove their gradients, so AdamW skips them."""
+        """Perform an orthogonal step on matrices of the same shape; clear their gradients, so that AdamW skips them."""
         # Singular values depend on all rows of a matrix: sharded gradients are gathered from all processes.
         gradients = torch.stack([whole(matrix.grad) for matrix in matrices if matrix.grad is not None])  # N M K
         states = [self.state[matrix] for matrix in matrices]
@@ -55,36 +55,36 @@ class Muon(torch.optim.AdamW):
         # An orthogonal M x K matrix has root mean square 1 / sqrt(max(M, K)).
         lr, length = group["lr"], self.LENGTH * math.sqrt(max(matrices[0].shape))
         for matrix, state, momentum, direction in zip(matrices, states, momenta, directions, strict=True):
-            moved = whole(matrix.detach()).mul_(1 - lr * group["weight_decay"]).sub_(direction, alpha=lr * length)
-            copy_into(matrix, moved)
+            weights = whole(matrix.detach()).mul_(1 - lr * group["weight_decay"]).sub_(direction, alpha=lr * length)
+            copy_into(matrix, weights)
             copy_into(state["momentum"], momentum)
             matrix.grad = None
 
 
 def orthogonal(matrices: Float[Tensor, "N M K"], dtype: torch.dtype) -> Float[Tensor, "N M K"]:
-    """Orthogonalise matrices by five Newton-Schulz steps: U V^T of each U S V^T, roughly.
+    """Approximately orthogonalise matrices by five Newton-Schulz steps, from U S V^T to U V^T.
 
     The singular values of the result are between 0.7 and 1.2. Each step is the polynomial a x + b x^3 + c x^5, which
-    moves singular values in (0, 1] towards 1 using only matrix multiplications, for which the 8 bits of bfloat16 are
-    enough (Jordan et al. 2024): `dtype` is their type.
+    moves singular values in (0, 1] towards 1 using only matrix multiplications. `dtype` is the type that these use; the
+    8 bits of bfloat16 are enough (Jordan et al. 2024).
     """
     # The slope at 0, a = 3.4445, is large, so that small singular values grow fast; they end near 1, not at 1.
     a, b, c = 3.4445, -4.7750, 2.0315
-    tall = matrices.shape[1] > matrices.shape[2]
-    x = (matrices.mT if tall else matrices).to(dtype)  # for a wide matrix, x x^T is the smaller product
+    is_tall = matrices.shape[1] > matrices.shape[2]
+    x = (matrices.mT if is_tall else matrices).to(dtype)  # for a wide matrix, x x^T is the smaller product
     x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)  # singular values are at most the Frobenius norm
     for _ in range(5):  # a x + b (x x^T) x + c (x x^T)^2 x acts on the singular values alone
         gram = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
-    return (x.mT if tall else x).to(matrices.dtype)
+    return (x.mT if is_tall else x).to(matrices.dtype)
 
 
 class RowSGD(torch.optim.Optimizer):
-    """Stochastic gradient descent for tables in which few rows have gradients; lr is the rate of a single prediction.
+    """Stochastic gradient descent for tables in which few rows have gradients; lr applies to a single prediction.
 
-    word2vec makes a step of lr for each prediction, one after another (Mikolov et al. 2013b). Here all predictions in a
-    batch make one step: a row moves along the sum of their gradients. The sum for a row is clipped to a norm of
-    `LIMIT`, or frequent words, which get thousands of gradients at the same point, would overshoot.
+    word2vec takes a step for each prediction, one after another (Mikolov et al. 2013b). Here all predictions in a batch
+    are one step: a row moves along the sum of their gradients. The sum for a row is clipped to a norm of `LIMIT`;
+    otherwise frequent words, which get thousands of gradients at the same point, would overshoot.
     """
 
     LIMIT = 16.0
@@ -99,17 +99,17 @@ class RowSGD(torch.optim.Optimizer):
         for group in self.param_groups:
             for table in group["params"]:
                 if table.grad is not None:
-                    # The loss is a mean over `count` predictions: times `count`, its gradient is the sum of theirs.
+                    # The loss is a mean over `count` predictions: `count` times its gradient is the sum of theirs.
                     self.step_rows(table, coalesced(table.grad), group["lr"] * group["count"], group["lr"] * self.LIMIT)
 
-    def step_rows(self, table: Tensor, gradient: Tensor, rate: float, longest: float) -> None:
-        """Move the rows of a table by `rate` times the gradient, each by no more than `longest`."""
+    def step_rows(self, table: Tensor, gradient: Tensor, rate: float, max_norm: float) -> None:
+        """Move the rows of a table against the gradient, by `rate` times its norm but at most by `max_norm`."""
         values = gradient.values() if gradient.is_sparse else gradient
         # (R, D) with R rows; a table of one dimension has rows of one number.
         values = values.flatten(1) if values.dim() > 1 else values[:, None]
-        # A row moves along its gradient by no more than `longest`: its factor is the smaller of both.
-        lengths = torch.linalg.vector_norm(values, dim=1).clamp_(min=torch.finfo(values.dtype).tiny)
-        steps = values * (longest / lengths).clamp_(max=rate).neg_()[:, None]
+        # The factor of a row is the smaller of `rate` and the one that gives a step of `max_norm`.
+        norms = torch.linalg.vector_norm(values, dim=1).clamp_(min=torch.finfo(values.dtype).tiny)
+        steps = values * (max_norm / norms).clamp_(max=rate).neg_()[:, None]
         if gradient.is_sparse:
             table.scatter_add_(0, gradient.indices()[0][:, None].expand_as(steps), steps)
         else:
@@ -133,15 +133,15 @@ def coalesced(gradient: Tensor) -> Tensor:
     if upper.any():
         order = order[np.argsort(upper[order], kind="stable")]
     # Equal rows are now adjacent: each run of them is one bag of `embedding_bag`.
-    ordered = rows[order]
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    sequence = rows[order]
+    starts = np.flatnonzero(np.diff(sequence, prepend=-1))
     sums = F.embedding_bag(torch.from_numpy(order), values, torch.from_numpy(starts), mode="sum")
-    indices = torch.from_numpy(ordered[starts])[None]
+    indices = torch.from_numpy(sequence[starts])[None]
     return torch.sparse_coo_tensor(indices, sums, gradient.shape, is_coalesced=True, check_invariants=False)
 
 
 def clip_gradients(parameters: Iterable[Tensor], limit: float) -> float:
-    """Scale the gradients of parameters so that their norm is at most `limit`; return their norm before that.
+    """Scale the gradients of parameters so that their norm is at most `limit`; return the norm before scaling.
 
     Sparse gradients are coalesced. With sharded gradients, all processes get the norm of the whole gradient.
     """
@@ -171,16 +171,16 @@ OPTIMIZERS: dict[str, Callable[[list[dict[str, Any]], OptimizerConfig, bool], to
 
 
 def build_optimizer(config: OptimizerConfig, model: nn.Module, dtype: torch.dtype) -> torch.optim.Optimizer:
-    """Create the optimizer of all trained parameters. Weight decay is for matrices, not for biases and norms.
+    """Create the optimizer of all trained parameters. Weight decay applies to matrices, not to biases and norms.
 
-    Muon's orthogonal steps are for the linear layers within stacks, not for embeddings or heads. The matrix
+    Muon's orthogonal steps apply to the linear layers within stacks, not to embeddings or heads. The matrix
     multiplications in these steps use `dtype`; everything else is float32.
     """
     # Within stacks, a matrix maps hidden states to hidden states; an embedding row belongs to a single token.
     linear = [module for stack in stacks(model) for module in stack.modules() if isinstance(module, nn.Linear)]
     inner = {id(module.weight) for module in linear}
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    # Only matrices decay: the gain of a norm need not be near 0.
+    # Only matrices decay: there is no reason why the gain of a norm should be near 0.
     matrices, vectors = ([p for p in trained if (p.dim() > 1) is matrix] for matrix in (True, False))
     decay = config.weight_decay
     groups = [
@@ -203,11 +203,11 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
 
 
 def check_optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, values: dict[str, Tensor]) -> None:
-    """Check that an optimizer that has made updates can have these `optimizer_tensors`.
+    """Check that these `optimizer_tensors` fit an optimizer that has made updates.
 
     Raises:
         ValueError: Names, shapes or types differ from the model's, or the state of a parameter is incomplete; the
-            message lists them.
+            message lists the problems.
     """
     # Parameters are found by their states, because one may be stepped as a copy that shares its state.
     names = {id(optimizer.state[parameter]): name for name, parameter in model.named_parameters()}
@@ -238,7 +238,7 @@ def check_optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, 
 
 
 def load_optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, values: dict[str, Tensor]) -> None:
-    """Restore the optimizer state from `optimizer_tensors`, on each parameter's device, and sharded like it."""
+    """Restore the optimizer state from `optimizer_tensors`, with the device and sharding of each parameter."""
     parameters = dict(model.named_parameters())
     stepped = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
     for key, value in values.items():

@@ -21,12 +21,12 @@ def draw(count: int, *key: int) -> np.ndarray:
     return np.random.Philox(np.random.SeedSequence(key)).random_raw(count)
 
 
-def draw_at(places: np.ndarray, *key: int) -> np.ndarray:
+def draw_at(positions: np.ndarray, *key: int) -> np.ndarray:
     """Return a random uint64 for each position, which depends only on the position and the key.
 
-    The mixing function of SplitMix64 (Steele et al. 2014), with the position as its counter.
+    The numbers come from the mixing function of SplitMix64 (Steele et al. 2014), with the position as its counter.
     """
-    numbers = places.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed_of(*key))
+    numbers = positions.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed_of(*key))
     numbers ^= numbers >> np.uint64(30)
     numbers *= np.uint64(0xBF58476D1CE4E5B9)
     numbers ^= numbers >> np.uint64(27)
@@ -56,11 +56,11 @@ class KeyedGenerator:
         return np.fromiter(islice(self._numbers, count), np.uint64, count).astype(np.uint8)
 
     def bernoulli(self, probability: float) -> bool:
-        """Return True at random, with the given probability."""
+        """Return True with the given probability, otherwise False."""
         return next(self._numbers) * 2.0**-64 < probability
 
     def between(self, low: float, high: float) -> float:
-        """Return a random number from `low` to `high`, evenly distributed."""
+        """Return a random number from `low` to `high`, uniformly distributed."""
         return low + (high - low) * (next(self._numbers) * 2.0**-64)
 
     def beta(self, alpha: float) -> float:

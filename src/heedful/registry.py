@@ -1,7 +1,7 @@
-"""Names in recipes and commands, and the places in the code that they stand for, imported when a name is first used.
+"""Names in recipes and commands, and the parts of the code that they stand for, which are imported on first use.
 
-A new part is a line in a table below. An installed package adds parts by entry points in the group given in a table;
-see docs/how-to/own-package.md.
+To add a part, add a line to a table below. An installed package adds parts by entry points in the group given in a
+table; see docs/how-to/own-package.md.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ class Registry(Mapping[str, T], Generic[T]):
     Args:
         kind: the kind, for messages, such as "task".
         places: the parts of heedful by name, each as "module:attribute".
-        group: the group of entry points for parts from packages; None: packages cannot add parts.
+        group: the group of entry points for parts from packages; None if packages cannot add parts.
     """
 
     def __init__(self, kind: str, places: Mapping[str, str], group: str | None = None) -> None:
@@ -58,7 +58,7 @@ class Registry(Mapping[str, T], Generic[T]):
         owners += [entry.dist.name if entry.dist else entry.value for entry in entries]
         if len(owners) > 1:
             raise InputError(
-                f'the {self.kind} "{name}" is in several packages ({", ".join(owners)}); uninstall all but one of '
+                f'the {self.kind} "{name}" is provided by several packages ({", ".join(owners)}); uninstall all but one of '
                 "them, or change the name in one"
             )
         if not entries:
@@ -81,9 +81,9 @@ def entry_points_of(group: str) -> dict[str, list[EntryPoint]]:
     return entries
 
 
-def import_attribute(place: str) -> Any:
-    """Import the object at a place, "module:attribute"."""
-    module, _, attribute = place.partition(":")
+def import_attribute(path: str) -> Any:
+    """Import an object by its path, "module:attribute"."""
+    module, _, attribute = path.partition(":")
     return getattr(import_module(module), attribute)
 
 
@@ -94,19 +94,19 @@ def public_names(package: str, modules: Mapping[str, Sequence[str]]) -> Callable
         package: the name of the package.
         modules: the public names by the module that defines them.
     """
-    places = {name: f"{module}:{name}" for module, names in modules.items() for name in names}
+    paths = {name: f"{module}:{name}" for module, names in modules.items() for name in names}
 
     def import_name(name: str) -> Any:
-        if name not in places:
+        if name not in paths:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return import_attribute(places[name])
+        return import_attribute(paths[name])
 
     return import_name
 
 
 ARCHITECTURES: Registry[type] = Registry(
     "architecture",
-    {  # the class of the options of each, which are the keys in [model]
+    {  # the settings class of each architecture, whose fields are the keys in [model]
         "transformer": "heedful.config.schema:ModelConfig",
         "recurrent": "heedful.architectures.recurrent.settings:RecurrentConfig",
         "convolutional": "heedful.architectures.convolutional.settings:ConvolutionalConfig",
@@ -168,7 +168,7 @@ TASKS: Registry[type] = Registry(
 
 METRICS: Registry[Any] = Registry(
     "metric",
-    {  # by the kind of outputs that each is computed from
+    {  # KIND.NAME, with the kind of outputs that the metric is computed from
         "texts.bleu": "heedful.metrics.translation:BLEU_METRIC",
         "texts.chrf": "heedful.metrics.translation:CHRF_METRIC",
         "texts.ter": "heedful.metrics.translation:TER_METRIC",
@@ -237,7 +237,7 @@ TOKENIZERS: Registry[Any] = Registry(
 
 FORMATS: Registry[Any] = Registry(
     "model format",
-    {  # other toolkits' formats that `heedful convert` reads
+    {  # formats of other toolkits that `heedful convert` reads
         "bert": "heedful.convert.bert:FORMAT",
         "clip": "heedful.convert.clip:FORMAT",
         "gpt2": "heedful.convert.gpt2:FORMAT",
@@ -252,7 +252,7 @@ FORMATS: Registry[Any] = Registry(
 
 EXPORTERS: Registry[Any] = Registry(
     "export format",
-    {  # that `heedful export` and `heedful convert --to` write
+    {  # formats that `heedful export` and `heedful convert --to` write
         "safetensors": "heedful.convert.safetensors_export:EXPORTER",
         "huggingface": "heedful.convert.huggingface_export:EXPORTER",
         "ctranslate2": "heedful.convert.ctranslate2_export:EXPORTER",

@@ -36,7 +36,7 @@ def duration(seconds: float) -> str:
 
 
 def speed(rate: float) -> str:
-    """Format a rate per second: as a whole number from 10 on, with two significant digits below that."""
+    """Format a rate per second, as a whole number if it is at least 10, otherwise with two significant digits."""
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
 
 

@@ -27,7 +27,7 @@ from heedful.errors import HeedfulError, RunError
 from heedful.wording import counted
 
 AHEAD = 2  # items sent to each worker ahead of time
-MAX_FOLDER_BYTES = 75  # in a folder's path: Linux allows 107 bytes for a socket path, of which the name takes 32
+MAX_FOLDER_BYTES = 75  # of a folder's path; Linux allows 107 bytes for a socket's path, of which its name takes 32
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -45,7 +45,7 @@ def uses_fork() -> bool:
 
 
 def map_ahead(function: Callable[[T], R], items: Iterable[T], count: int) -> Generator[R]:
-    """Map a function over items in forked workers, or in threads where forking is unavailable; results keep the order.
+    """Map a function over items in forked workers, or in threads where forking is unavailable, and keep the order.
 
     Threads help if the function mostly waits, or runs native code.
     """
@@ -103,18 +103,18 @@ class Workers(Generic[T, R]):
     def start(self, function: Callable[[T], R]) -> None:
         forks = uses_fork()
         context = multiprocessing.get_context("fork") if forks else multiprocessing.get_context("spawn")
-        here, there = context.Pipe()
-        self.connections.append(here)
+        parent_end, worker_end = context.Pipe()
+        self.connections.append(parent_end)
         signals = [number for number in signal.valid_signals() if callable(signal.getsignal(number))]
         parent_connections = self.connections if forks else []
-        process = context.Process(target=serve, args=(function, there, parent_connections, signals), daemon=True)
-        with blocked(signals):  # the worker inherits the block, until it ignores them
+        process = context.Process(target=serve, args=(function, worker_end, parent_connections, signals), daemon=True)
+        with blocked(signals):  # the worker inherits the block, until it ignores the signals
             process.start()
         self.processes.append(process)
-        there.close()
+        worker_end.close()
 
     def map(self, items: Iterable[T]) -> Iterator[R]:
-        """Yield the result for each item, while workers compute the next ones, up to `AHEAD` each; call it once.
+        """Yield the result for each item, while workers compute up to `AHEAD` further ones each; call this only once.
 
         Raises:
             Exception: any error of the function.
@@ -138,9 +138,9 @@ class Workers(Generic[T, R]):
             process.join(1)
             code = process.exitcode
             if code is None:
-                reason = f"a worker does not answer ({error}); run the same command with fewer workers, or with none"
+                reason = f"a worker is not responding ({error}); run the same command with fewer workers, or with none"
             elif code >= 0:
-                reason = f"a worker has ended with exit code {code}; its error is above"
+                reason = f"a worker exited with code {code}; its error is above"
             else:
                 reason = (
                     f"a worker was ended by {signal.Signals(-code).name}: there is too little memory or shared memory "
@@ -163,7 +163,7 @@ class Workers(Generic[T, R]):
 
 @contextmanager
 def blocked(signals: Iterable[int]) -> Iterator[None]:
-    """Block signals in this thread and the processes that it starts; nothing happens on Windows."""
+    """Block signals in this thread and the processes that it starts; do nothing on Windows."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -186,7 +186,7 @@ def close_all() -> None:
 
 
 class Failure(NamedTuple):
-    """An exception that the function raised, sent in place of its result."""
+    """Exception that the function raised, sent instead of its result."""
 
     error: Exception
 
@@ -194,7 +194,7 @@ class Failure(NamedTuple):
 def serve(
     function: Callable[[T], R], connection: Connection, parent_connections: Sequence[Connection], signals: Sequence[int]
 ) -> None:
-    """Worker loop: apply the function to each item of a connection, until the other end is closed."""
+    """Run the loop of a worker: apply the function to each item from a connection, until the other end is closed."""
     for inherited in parent_connections:
         inherited.close()  # otherwise no worker would notice the end of the parent
     signal.set_wakeup_fd(-1)
@@ -207,7 +207,10 @@ def serve(
 
 
 def answer(connection: Connection, function: Callable[[T], R], item: T) -> None:
-    """Send the result for an item, or its error. A separate function, so the worker keeps no result while it waits."""
+    """Send the result for an item, or its error.
+
+    This is a separate function so that the worker keeps no result while it waits for the next item.
+    """
     try:
         result = function(item)
     except HeedfulError as error:
@@ -220,4 +223,4 @@ def answer(connection: Connection, function: Callable[[T], R], item: T) -> None:
     except Exception:  # not every error can be sent
         if not isinstance(result, Failure):
             raise
-        connection.send(Failure(RunError(f"a worker has failed: {result.error!r}")))
+        connection.send(Failure(RunError(f"a worker failed: {result.error!r}")))

@@ -94,8 +94,8 @@ def test_of_a_run_without_a_final_model_it_is_told_which_checkpoint_is_used(
     shutil.copytree(model_folder, run / "model")
     load_model(run)
     assert caplog.messages == [
-        f"{run} has no final model yet; its best checkpoint, of update 2, is used",
-        f"{run} has no final model yet; its latest checkpoint, of update 5, is used",
+        f"{run} has no final model yet; using its best checkpoint, from update 2",
+        f"{run} has no final model yet; using its latest checkpoint, from update 5",
     ]
 
 
@@ -106,14 +106,14 @@ def test_a_run_trained_further_after_its_final_model_is_reported(run: Path, capl
         load_model(run)
     newest = run / "checkpoints" / "step-00000005"
     assert caplog.messages == [
-        f"{run} was trained further after its final model, of update 3, which is used; for a later state give {newest}"
+        f"{run} was trained further after its final model, from update 3, which is used; for a later state, give {newest}"
     ]
 
 
 def test_a_warning_reaches_standard_error(run: Path) -> None:
     program = f"from heedful.checkpoint import load_model; load_model({str(run)!r})"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    assert done.stderr == f"{run} has no final model yet; its best checkpoint, of update 2, is used\n"
+    assert done.stderr == f"{run} has no final model yet; using its best checkpoint, from update 2\n"
     assert done.stdout == ""
 
 
@@ -186,7 +186,7 @@ def test_a_missing_run_is_told_with_those_beside_it(model_folder: Path, tmp_path
 @pytest.mark.parametrize("name", ["model.pt", "pytorch_model.bin", "last.ckpt", "model.pkl"])
 def test_pickles_are_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"cos\nsystem\n(S'true'\ntR.")
-    with pytest.raises(InputError, match="pickle, which can run code"):
+    with pytest.raises(InputError, match="which can run code; give a model folder"):
         load_model(tmp_path / name)
 
 

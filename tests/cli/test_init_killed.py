@@ -100,7 +100,7 @@ def test_a_killed_init_leaves_a_whole_recipe_or_none_and_the_next_one_works(
     while is_killed(stop, monkeypatch, *given, "--out", str(out)):
         assert "config.toml" not in contents(out)
         assert out.exists() == is_there
-        if (out / first_recipe.HALF).is_dir():  # it was whole already: the next one moves it up
+        if (out / first_recipe.COMPLETE).is_dir():  # it was whole already: the next one moves it up
             with pytest.raises(InputError, match=r"config.toml already exists"):
                 invoke("init", *given, "--out", str(out))
         else:

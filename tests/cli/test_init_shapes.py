@@ -324,7 +324,7 @@ def test_a_folder_of_two_languages_becomes_a_translator(tmp_path: Path, monkeypa
         Path(f"corpus-en-de/{part}.de").write_text("\n".join(GERMAN))
     Path("corpus-en-de/LICENSE.txt").write_text("free")
     first = invoke("init", "corpus-en-de").output.splitlines()[0]
-    assert "train.en with its translation train.de, valid val.en, interpreted as translation data" in first
+    assert "train.en with its translation train.de, validation set val.en, interpreted as translation data" in first
     assert (
         "not used: 'other.de', 'other.en'; if this is wrong, run: heedful init corpus-en-de/train.de corpus-en-de/"
         in first

@@ -41,7 +41,7 @@ def test_the_name_of_a_file_is_refused_where_a_text_is_expected(tmp_path, monkey
     (tmp_path / "folder").mkdir()
     harmless = ["the cat", "folder", "", "\0", "w" * 5000, "half a character: \udcff"]
     assert input_lines(harmless, None) == harmless
-    with pytest.raises(InputError, match=r"notes\.txt is a file, not a text; to read it: --input notes\.txt"):
+    with pytest.raises(InputError, match=r"notes\.txt is a file, not a text; to read it, give --input notes\.txt"):
         input_lines(["the cat", "notes.txt"], None)
 
 
@@ -50,7 +50,7 @@ def test_the_name_of_a_model_is_refused_where_a_text_is_expected(tmp_path, monke
     (tmp_path / "run" / "model").mkdir(parents=True)
     (tmp_path / "run" / "model" / MANIFEST).touch()
     for name in ("en-de", "run"):
-        with pytest.raises(InputError, match=f"{name} is a model, not a text; to use it: --model {name}"):
+        with pytest.raises(InputError, match=f"{name} is a model, not a text; to use it, give --model {name}"):
             input_lines([name, "the cat"], None)
 
 

@@ -145,7 +145,7 @@ def test_a_test_set_that_is_not_there_is_told_and_one_that_is_asked_for_refused(
     model = str(tmp_path / "model")
     assert sample_of(model, None) == ([], [])
     told = capsys.readouterr().err
-    assert told.startswith("heedful: the importance of heads cannot be measured without a test set (--data FOLDER): ")
+    assert told.startswith("heedful: the importance of heads cannot be measured without a test set: ")
     assert "gone, which does not exist here" in told
     with pytest.raises(InputError, match=r"its test set .* was not found; give its folder with --data$"):
         sample_of(model, tmp_path)

@@ -28,7 +28,7 @@ EITHER = {"text": "did you mean texts", "nix/phrases.en": "the folder nix does n
 FOLDER = {"text": "no such folder; did you mean texts", "phrases.en": "is a file; give a folder"}
 VECTORS = {
     "rankin": 'no model "rankin".* did you mean ranking',
-    "unfinished": "is a run without a checkpoint or a model yet",
+    "unfinished": "is a run that has no checkpoint or model yet",
     "recipes/fr": "is a recipe, not a model",
     "texts": "is not a heedful model",
 }

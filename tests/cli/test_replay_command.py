@@ -22,7 +22,7 @@ def run(tmp_path_factory):
 
 def test_tables_and_a_conclusion_are_printed(run):
     *lines, norm, conclusion = invoke("replay", run, 7).stdout.splitlines()
-    assert norm.startswith("update 7: norm of the gradient before clipping ")
+    assert norm.startswith("update 7: gradient norm before clipping: ")
     assert norm.endswith(", as in the log to the last bit")
     assert conclusion == "all tensors are finite"
     assert [line.split(",")[0] for line in lines if line.startswith("batch")] == ["batch 0", "batch 1"]
@@ -37,5 +37,5 @@ def test_json_has_all_digits(run):
 
 
 def test_an_update_that_was_never_computed_is_an_error(run):
-    with pytest.raises(InputError, match="newest checkpoint is of update 13, so update 999 was not computed"):
+    with pytest.raises(InputError, match="update 999 is too late: the newest checkpoint is from update 13"):
         invoke("replay", run, 999)

@@ -90,10 +90,10 @@ def test_without_an_option_nothing_is_kept(place):
 def test_an_index_of_another_corpus_or_model_is_refused(place):
     run(*OPTIONS, "--index", "index", "w3")
     (place / "corpus").write_text("w3\n")
-    with pytest.raises(InputError, match="index: belongs to another corpus; delete it"):
+    with pytest.raises(InputError, match="index: was built for a different corpus; delete it"):
         run(*OPTIONS, "--index", "index", "w3")
     make_model(place / "model", seed=2)
-    with pytest.raises(InputError, match="belongs to another model and another corpus"):
+    with pytest.raises(InputError, match="was built for a different model and a different corpus"):
         run(*OPTIONS, "--index", "index", "w3")
 
 
@@ -136,7 +136,7 @@ def test_vectors_are_written_as_json_or_as_an_array(place):
 
 
 def test_a_format_that_nobody_knows_is_refused(place):
-    with pytest.raises(InputError, match=r"--output v\.txt: .* must end in \.jsonl, \.npy, \.npz"):
+    with pytest.raises(InputError, match=r"--output v\.txt: .* must end in \.jsonl, \.npy or \.npz"):
         encode("--model", "model", "--input", "corpus", "--output", "v.txt")
 
 
@@ -167,7 +167,7 @@ def test_an_index_of_another_column_is_refused(place):
     table = ["--model", "model", "--corpus", "faq.csv", "--index", "index"]
     first = run(*table, "w3").stdout
     assert run(*table, "w3").stdout == first
-    with pytest.raises(InputError, match="index: belongs to another corpus; delete it"):
+    with pytest.raises(InputError, match="index: was built for a different corpus; delete it"):
         run(*table, "--target-field", "question", "w3")
 
 

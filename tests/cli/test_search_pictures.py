@@ -123,7 +123,7 @@ def test_an_index_of_pictures_is_made_once_and_of_this_folder_only(place, tmp_pa
     other.mkdir()
     for path in pictures()[:5]:
         (other / path.name).write_bytes(path.read_bytes())
-    with pytest.raises(InputError, match="index: belongs to another corpus; delete it"):
+    with pytest.raises(InputError, match="index: was built for a different corpus; delete it"):
         run("--model", "model", "--corpus", other, *index, QUERY)
 
 

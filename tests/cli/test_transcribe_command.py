@@ -222,7 +222,7 @@ def test_bad_files_are_named_at_the_end_and_the_others_are_transcribed(stamped, 
     names = ["text.wav", "one.wav", "cut.flac", "long.wav", "opposite.wav"]
     result = CliRunner().invoke(app, ["transcribe", *names, "--model", "model", *options, *["--skip-bad"] * skip])
     said = result.stderr if skip else str(result.exception)
-    assert "3 files of 5 could not be read:\n  text.wav: it is not audio, damaged" in said
+    assert "3 files of 5 could not be read:\n  text.wav: it is not audio, is damaged" in said
     assert "\n  cut.flac: it is " in said
     assert "\n  opposite.wav: its channels cancel each other" in said
     assert (result.exit_code == 0) == skip

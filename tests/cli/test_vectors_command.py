@@ -84,7 +84,7 @@ def test_two_words_or_files_of_pairs_are_compared(file, tmp_path):
         (["similarity", "king"], "give either two words"),
         (["nearest", "kings"], "did you mean king?"),
         (["plot", "--out", "map.gif"], ".png or .svg"),
-        (["plot", "king", "queen", "--out", "map.png"], "do not span a plane"),
+        (["plot", "king", "queen", "--out", "map.png"], "cannot span a plane"),
         (["plot", "king", "queen", "man", "--method", "tsne"], "five words or more"),
         (["plot", "--method", "umap"], "choose one of pca, tsne"),
         (["export", "out", "--format", "npy"], "choose one of"),

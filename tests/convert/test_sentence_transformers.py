@@ -73,7 +73,7 @@ def test_what_is_done_there_and_not_here_is_told(folder):
     assert prompt.startswith(
         "made for texts that begin with a prompt, 'query: ' for 'query'; Sentence Transformers adds 'query' by default"
     )
-    assert length.startswith("modules.json has no Normalize: there, vectors have any length")
+    assert length.startswith("modules.json has no Normalize: in Sentence Transformers, vectors have any length")
 
 
 def test_a_sentence_encoder_goes_there_and_back(tmp_path):

@@ -141,7 +141,7 @@ def test_processes_give_up_waiting_for_one_that_is_stopped(tmp_path, capfd, monk
     monkeypatch.setenv("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "1")
     code, seconds = run(tmp_path, STOPPED, 2)
     told = capfd.readouterr().err
-    assert told.startswith("heedful: process 0 gets no reply from the others (")
+    assert told.startswith("heedful: process 0 received no reply from the others (")
     assert told.endswith("; the same command resumes\n")
     assert code == 1
     assert 6 < seconds < 60

@@ -145,7 +145,7 @@ def test_what_is_no_recording_is_refused(given_, words):
 
 def test_damaged_files_are_named(folder, tmp_path):
     (tmp_path / "text.wav").write_text("this is no sound")
-    with pytest.raises(InputError, match=r"text\.wav: it is not audio, damaged, or of a kind"):
+    with pytest.raises(InputError, match=r"text\.wav: it is not audio, is damaged, or is in an unsupported format"):
         audio_reader(tmp_path / "text.wav", CONFIG)
     samples = sound(8000)
     samples[5003] = np.inf

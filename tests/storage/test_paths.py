@@ -23,6 +23,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("corpus/TRAIN.EN", "corpus/train.en"),
         ("corpus/train.de", "corpus/train.de.gz"),
         ("corpsu/train.en", "corpus/train.en"),
+        ("corpus/nowhere.en", None),
         ("train.en", None),
         ("elsewhere/corpus", None),
         ("corpus/train.en/x", None),

@@ -49,6 +49,7 @@ def test_machines_may_have_their_own_threads_and_their_own_folder_of_the_data():
         )
 
     agree(shared_settings(at("/one", 7)), shared_settings(at("/two", 11)))
+    agree(shared_settings(at("a", 7)), shared_settings(at("b", 11)))  # a name such as "adamw" begins with "a", too
     with pytest.raises(RunError, match=r"tokenizer\.path"):
         agree(
             shared_settings(at("/one", 7)),

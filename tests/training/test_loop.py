@@ -332,7 +332,8 @@ def test_the_precision_is_chosen_for_the_machine_told_and_kept_by_a_run_that_goe
         stop_after(8, patch)
         assert "precision: bfloat16 (a fast processor)" in told_by(settings, tmp_path / "parts")
     monkeypatch.setattr(loop, "choose_precision", lambda _: PrecisionChoice("float32", "another processor"))
-    assert "precision: bfloat16, which is slow here (another processor)" in told_by(settings, tmp_path / "parts")
+    report = told_by(settings, tmp_path / "parts")
+    assert "precision: bfloat16, which is slow on this machine (another processor)" in report
     assert load_model(tmp_path / "parts").recipe.train.precision == "bfloat16"
     train(recipe(text, train={"precision": "bfloat16"}), tmp_path / "whole")
     assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")

@@ -54,7 +54,7 @@ def test_a_recipe_that_can_be_trained_passes_and_stays_as_it_is(changed: Changed
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no GPU": (
         {"train": {"device": "cuda:7"}},
-        r'the device "cuda:7" cannot be used .* torch finds no GPU here; use "auto" or "cpu"',
+        r'the device "cuda:7" cannot be used .* torch finds no GPU here; set train\.device .* to "auto" or "cpu"',
     ),
     "a small vocabulary": ({"tokenizer": {"vocab_size": 5, "byte_fallback": True}}, "vocab_size = 5 is too small"),
     "bytes without bytes": ({"tokenizer": {"kind": "byte"}}, r"set tokenizer\.byte_fallback = true"),

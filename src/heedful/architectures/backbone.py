@@ -1,4 +1,4 @@
-"""Backbones: an input layer and one stack without a head, such as BERT and GPT.
+"""Backbones: models such as BERT and GPT without their head, which consist of an input layer and one stack.
 
 B batch, N inputs, S positions, T new tokens, D model, H hidden size, which is D in most backbones.
 """
@@ -34,9 +34,9 @@ __getattr__ = public_names(
 
 
 class Backbone(nn.Module, ABC, Generic[InputLayerType]):
-    """Base class of backbones, models with one stack: token ids in, a hidden state for each token out.
+    """Base class of backbones, which have one stack: token ids in, a hidden state for each token out.
 
-    Images, video and audio enter through other input layers. `heedful.nn.named_stacks` describes a stack.
+    Images, video and audio enter through other input layers. `heedful.nn.named_stacks` describes what a stack provides.
     """
 
     causal: ClassVar[bool]  # True if a token attends only to earlier tokens
@@ -54,7 +54,7 @@ class Backbone(nn.Module, ABC, Generic[InputLayerType]):
         padding_mask: Bool[Tensor, "B N"],
         segments: Int[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B S D"]:
-        """Compute the hidden states of padded rows; arguments as for `encode`."""
+        """Compute the hidden states of padded rows; the arguments are those of `encode`."""
         return self.encode(inputs, padding_mask, segments)[0]
 
     def encode(
@@ -68,15 +68,15 @@ class Backbone(nn.Module, ABC, Generic[InputLayerType]):
         Args:
             inputs: token ids, or other inputs of the input layer.
             padding_mask: True for real inputs, False for padding.
-            segments: the segment of each position, from 0; a model without segments ignores it. None: all 0.
+            segments: the segment of each position, from 0, by default 0; a model without segments ignores it.
         """
         return self.encode_vectors(*self.embedding.embed(inputs, padding_mask), segments)
 
     def encode_vectors(
         self, x: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"] | None = None
     ) -> tuple[Float[Tensor, "B S H"], Bool[Tensor, "B S"]]:
-        """Compute the hidden states of the vectors of an input layer, and their padding mask."""
-        if segments is None:  # one text is segment 0
+        """Compute hidden states from the vectors of an input layer; return them with their padding mask."""
+        if segments is None:  # a single text is segment 0
             segments = torch.zeros_like(padding_mask, dtype=torch.long)
         x = self.segments(x, segments)
         # The mask is the only difference between the stack of a BERT and that of a GPT.
@@ -127,7 +127,7 @@ def text_backbone(config: TextModelConfig, vocab: int) -> Backbone[Embedding]:
 
 
 class BackboneModel(Model):
-    """A backbone and a head: BERT, GPT, and models with task heads."""
+    """Base class of models that consist of a backbone and a head: BERT, GPT, and models with task heads."""
 
     backbone: Backbone[Any]
 

@@ -30,7 +30,7 @@ class LanguageModel(BackboneModel):
         self.backbone = text_backbone(replace(config, family="decoder"), vocab)
         self.output = OutputProjection(config.d_model, vocab, bias=config.output_bias)
         initialise(self, config)
-        # Tied last: otherwise `initialise` would draw the embeddings again, as a linear layer.
+        # Tied last: otherwise `initialise` would initialise the embeddings again, as a linear layer.
         if config.tie != "none":
             self.output.weight = self.backbone.embedding.weight
 
@@ -52,7 +52,7 @@ class LanguageModel(BackboneModel):
         """Compute the decoding state after the prompts, from which to generate text.
 
         Args:
-            prompts: token ids, padded on the left: the last column is real.
+            prompts: token ids, padded on the left, so that no token of the last column is padding.
             padding_mask: True for real tokens.
         """
         return LanguageModelState(self, prompts, padding_mask)
@@ -62,7 +62,7 @@ class LanguageModelState:
     """Decoding state of a language model, without gradients: the cache of its stack during generation.
 
     Attributes:
-        begin: the last token of each prompt, which a search feeds first; the cache has the tokens before it.
+        begin: the last token of each prompt, which a search feeds first; the cache contains the tokens before it.
     """
 
     def __init__(self, model: LanguageModel, prompts: Int[Tensor, "R T"], padding_mask: Bool[Tensor, "R T"]) -> None:
@@ -94,26 +94,26 @@ Pooling = Callable[[Tensor, Tensor], Tensor]  # hidden states (B S D) and paddin
 
 
 def first(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
-    """Pool by the hidden state of the first real token, BERT's [CLS]."""
+    """Return the hidden state of the first real token, BERT's [CLS]."""
     # argmax returns the first of equal values: the first True.
     return states[torch.arange(states.size(0), device=states.device), padding_mask.int().argmax(1)]
 
 
 def mean(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
-    """Pool by the mean hidden state of all real tokens (Reimers & Gurevych 2019, section 3)."""
+    """Return the mean hidden state of all real tokens (Reimers & Gurevych 2019, section 3)."""
     real = padding_mask[:, :, None].to(states.dtype)
     return (states * real).sum(1) / real.sum(1)
 
 
 def last(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
-    """Pool by the hidden state of the last real token, which in GPT attends to all others (Radford et al. 2018)."""
+    """Return the hidden state of the last real token, which in GPT attends to all others (Radford et al. 2018)."""
     # Padding may be on either side: the last real token is the one with the largest index.
     indices = torch.arange(padding_mask.size(1), device=padding_mask.device)
     return states[torch.arange(states.size(0), device=states.device), (padding_mask * indices).argmax(1)]
 
 
 def maximum(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
-    """Pool by the largest value of each dimension over all real tokens (Collobert et al. 2011, section 3.3)."""
+    """Return the largest value of each dimension over all real tokens (Collobert et al. 2011, section 3.3)."""
     # A feature counts once, in texts of any length and at any position.
     return states.masked_fill(~padding_mask[:, :, None], -torch.inf).amax(1)
 
@@ -200,7 +200,7 @@ class SequenceClassifier(BackboneModel):
         padding_mask: Bool[Tensor, "B N"] | None = None,
         segments: Int[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B C"]:
-        """Compute the outputs of each sequence: logits of classes, or numbers; without a mask all inputs are real."""
+        """Compute the class logits, or predicted numbers, of each sequence; without a mask, all inputs are real."""
         states, real = self.backbone.encode(inputs, all_real(inputs, padding_mask), segments)
         return self.output(self.dropout(self.pooler(states, real)))
 
@@ -225,7 +225,7 @@ class TextClassifier(BackboneModel):
         padding_mask: Bool[Tensor, "B S"] | None = None,
         segments: Int[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B C"]:
-        """Compute the outputs of each text: logits of classes, or numbers; without a mask all tokens are real."""
+        """Compute the class logits, or predicted numbers, of each text; without a mask, all tokens are real."""
         states, real = self.backbone.encode(inputs, all_real(inputs, padding_mask), segments)
         return self.output(self.dropout(self.pooler(states, real)))
 
@@ -255,7 +255,7 @@ class TokenClassifier(BackboneModel):
 class SentenceEncoder(BackboneModel):
     """Sentence encoder: a backbone with pooling to one vector of length 1 for each text.
 
-    The default is the mean, as in Reimers & Gurevych (2019, section 3). A trained `backbone` is shared, not copied.
+    The default pooling is the mean (Reimers & Gurevych 2019, section 3). A trained `backbone` is shared, not copied.
     """
 
     predicts_tokens = False
@@ -264,7 +264,7 @@ class SentenceEncoder(BackboneModel):
         super().__init__()
         self.backbone = backbone or text_backbone(config, vocab)
         self.pool = POOLINGS[config.pooling or "mean"]
-        self.size = config.hidden_size  # of the vectors
+        self.size = config.hidden_size  # size of the vectors
         if backbone is None:
             initialise(self, config)
 

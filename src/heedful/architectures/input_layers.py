@@ -1,4 +1,4 @@
-"""Image, audio or video models, with the input layer of a recipe."""
+"""Construction of image, audio and video models, with the input layer that a recipe describes."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Base classes of models: the methods with which training, warm start, search and the inspector use any architecture.
+"""Base classes of models: the methods through which training, warm starts, search and the inspector use any model.
 
 Code outside of `heedful.architectures` calls these methods and does not depend on the classes of an architecture.
 """
@@ -24,12 +24,12 @@ from heedful.nn.named_stacks import NamedConvolutionalStack, NamedRecurrentStack
 Names = Mapping[str, str]
 
 WEIGHT_TYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
-OUTPUT_ROWS = {"output.weight": "target", "output.bias": "target"}  # of a projection to a vocabulary
+OUTPUT_ROWS = {"output.weight": "target", "output.bias": "target"}  # `token_rows` of a projection to a vocabulary
 
 
 @runtime_checkable
 class DecodingState(Protocol):
-    """Interface of a model during decoding, with the state of R rows after their tokens so far.
+    """Interface to a model during decoding, with the state of R rows after the tokens fed so far.
 
     The rows of a sentence stay together, and sentences stay in order: a search never selects a row of a later sentence
     before one of an earlier sentence.
@@ -53,7 +53,7 @@ class EmbeddingTable(Protocol):
     weight: nn.Parameter
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """Iterate over the tables, `weight` first; an embedding with several channels has several."""
+        """Iterate over the tables, `weight` first; an embedding with several channels has one table for each."""
         ...
 
 
@@ -65,7 +65,7 @@ class Model(nn.Module):
     has_segments: ClassVar[bool] = True  # True if the weights may include segment embeddings
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """Compute `forward` after a check that ids and masks fit the model.
+        """Check that ids and masks fit the model, and compute `forward`.
 
         Raises:
             InputError: an argument has the wrong type or shape, or an id is not in the vocabulary; the message says
@@ -76,7 +76,7 @@ class Model(nn.Module):
 
     @property
     def side(self) -> str | None:
-        """Half of an encoder-decoder that can start from the weights, "encoder" or "decoder"; None: both or neither."""
+        """Half of an encoder-decoder that can start from the model, "encoder" or "decoder"; None if both or neither."""
         return None
 
     @property
@@ -102,7 +102,7 @@ class Model(nn.Module):
         return []
 
     def head(self, states: Tensor) -> Tensor:
-        """Compute the logits of hidden states after the last norm."""
+        """Compute logits from hidden states after the last norm."""
         return self.get_submodule("output")(states)
 
     def head_transform(self) -> nn.Module | None:
@@ -110,7 +110,7 @@ class Model(nn.Module):
         return None
 
     def embedding_of(self, line: str) -> EmbeddingTable | None:
-        """Return the embeddings of the tokens of a text, "src" or "tgt"; None if it is not an input, or not a text."""
+        """Return the token embeddings of an input, "src" or "tgt"; None if the model does not read text there."""
         del line
         return None
 
@@ -119,11 +119,11 @@ class Model(nn.Module):
         return {}
 
     def warm_start_names(self, start: "Model") -> Names:
-        """Map prefixes of weight names in the model of a warm start to prefixes in this model."""
+        """Map prefixes of weight names in `start`, the model to start from, to prefixes in this model."""
         return {"": ""} if type(start) is type(self) else {}
 
     def max_positions(self) -> int | None:
-        """Return the number of tokens, or other inputs, that the model has positions for; None: any number."""
+        """Return the number of tokens, or other inputs, that the model has positions for; None if there is no limit."""
         return None
 
 
@@ -185,7 +185,10 @@ class SourceToTarget(Model, ABC):
         return self.output(self.hidden(source, masks[0], target, masks[1]))
 
     def max_target_positions(self) -> int | None:
-        """Return the number of tokens, <bos> included, that the decoder has positions for; None: any number."""
+        """Return the number of tokens, <bos> included, that the decoder has positions for; None if there is no limit.
+
+        By default, this is the limit of the source.
+        """
         return self.max_positions()
 
     @abstractmethod
@@ -204,22 +207,22 @@ class SourceToTarget(Model, ABC):
 
 
 def all_real(inputs: Tensor, padding_mask: Bool[Tensor, "B N"] | None) -> Bool[Tensor, "B N"]:
-    """Return a padding mask, or by default a mask in which all inputs are real."""
+    """Return `padding_mask` or, if it is None, a mask that marks all inputs as real."""
     if padding_mask is not None:
         return padding_mask
     return torch.ones(inputs.shape[:2], dtype=torch.bool, device=inputs.device)
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:
-    """Return the parameters of a model by name, each once: a tied matrix has one name."""
+    """Return the parameters of a model by name; a tied matrix occurs once, under one name."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
 def load_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
-    """Copy weights, named as by `weights`, into a model; a sharded model takes its rows of them.
+    """Copy weights, named as in the result of `weights`, into a model; a sharded model copies only its own rows.
 
     Raises:
-        ValueError: names or shapes differ, or a type is not one of weights; the message lists them.
+        ValueError: names or shapes differ, or a tensor is not of a floating-point type; the message says where.
     """
     # All weights are checked before the first is copied: a model is loaded completely or not at all.
     check_weights(model, values)
@@ -231,7 +234,7 @@ def check_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
     """Check that weights have the names and shapes of a model's parameters, and floating-point types.
 
     Raises:
-        ValueError: they differ; the message lists them.
+        ValueError: names or shapes differ, or a tensor is not of a floating-point type; the message says where.
     """
     shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
     if problems := misfits(shapes, {name: value.shape for name, value in values.items()}):
@@ -241,7 +244,7 @@ def check_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
 
 
 def wrong_types(values: Mapping[str, Tensor]) -> str:
-    """Return a message about the first tensor that is not of a floating-point type; "" if all are.
+    """Return a message about the first tensor that is not of a floating-point type, or "" if there is none.
 
     torch silently converts other types when it copies them to a parameter, and the model would give different results.
     """
@@ -253,7 +256,12 @@ def wrong_types(values: Mapping[str, Tensor]) -> str:
 
 
 def misfits(model: Mapping[str, Sequence[int]], values: Mapping[str, Sequence[int]]) -> list[str]:
-    """List the weights that a model lacks, has no place for, or needs in a different shape, from the shapes by name."""
+    """List the weights that are missing, unexpected, or of a different shape than in the model.
+
+    Args:
+        model: the shape of each parameter of the model, by name.
+        values: the shape of each given weight, by name.
+    """
     problems = [f"missing {name} {tuple(model[name])}" for name in model.keys() - values.keys()]
     problems += [f"unexpected {name} {tuple(values[name])}" for name in values.keys() - model.keys()]
     problems += [
@@ -265,7 +273,7 @@ def misfits(model: Mapping[str, Sequence[int]], values: Mapping[str, Sequence[in
     return sorted(problems)
 
 
-MASKS = {  # masks and segments, and the arguments, one of which has their shape
+MASKS = {  # masks and segments, each with the possible names of the inputs whose shape it must have
     "padding_mask": ("tokens", "inputs"),
     "segments": ("tokens", "inputs"),
     "source_padding_mask": ("source",),
@@ -343,6 +351,6 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def check_numbers(output: Tensor) -> None:
-    """Raise a RunError if an output of a model has NaN: a damaged model must not answer."""
+    """Raise a RunError if an output of a model contains NaN, so that a damaged model does not answer."""
     if output.isnan().any():
         raise RunError("the model's output is not a number (NaN): its weights are damaged or its training diverged")

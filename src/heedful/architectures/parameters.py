@@ -12,7 +12,10 @@ from heedful.nn.meta_device import unallocated
 
 
 def glorot(model: nn.Module, config: TextModelConfig) -> None:
-    """Draw uniform weights (Glorot & Bengio 2010) and zero biases, as in the code of Vaswani et al. (2017)."""
+    """Initialise linear layers as in the code of Vaswani et al. (2017): uniform weights and zero biases.
+
+    The range of the weights is that of Glorot & Bengio (2010).
+    """
     del config
     for module in model.modules():
         if isinstance(module, nn.Linear):
@@ -23,7 +26,7 @@ def glorot(model: nn.Module, config: TextModelConfig) -> None:
 
 
 def normal(model: nn.Module, config: TextModelConfig) -> None:
-    """Draw all matrices from N(0, `init_std`^2), with zero biases (Radford et al. 2018; Devlin et al. 2019)."""
+    """Initialise matrices from N(0, `init_std`^2), and biases with 0 (Radford et al. 2018; Devlin et al. 2019)."""
     for module in model.modules():
         if isinstance(module, nn.Linear | nn.Embedding | Embedding):
             nn.init.normal_(module.weight, std=config.init_std)
@@ -32,14 +35,14 @@ def normal(model: nn.Module, config: TextModelConfig) -> None:
 
 
 def scaled(model: nn.Module, config: TextModelConfig) -> None:
-    """Draw as in `normal`, with deviation `init_std` / sqrt(N) for the last matrix of each of N sublayers, as in GPT-2.
+    """Initialise as in `normal`, but scale the last matrix of each of N sublayers by 1 / sqrt(N), as in GPT-2.
 
-    Each sublayer adds to the residual stream: with this factor, its variance does not grow with depth (Radford et al.
-    2019, section 2.3).
+    Each sublayer adds to the residual stream. With this factor, the variance of the stream does not grow with depth
+    (Radford et al. 2019, section 2.3).
     """
     normal(model, config)
     ends = ("_attention.out.weight", "feed_forward.down.weight")
-    # N includes the cross-attention of a decoder.
+    # N also counts the cross-attention sublayers of a decoder.
     last = [name for name, _ in model.named_parameters() if name.endswith(ends)]
     for name in last:
         nn.init.normal_(model.get_parameter(name), std=config.init_std * len(last) ** -0.5)
@@ -49,7 +52,10 @@ INITS: dict[str, Callable[[nn.Module, TextModelConfig], None]] = {"glorot": glor
 
 
 def initialise(model: nn.Module, config: TextModelConfig) -> None:
-    """Draw a model's weights from torch's global generator; tie matrices afterwards, or they are drawn twice."""
+    """Initialise a model's weights with torch's global generator, before matrices are tied.
+
+    A tied matrix would be initialised twice, the second time as a linear layer.
+    """
     INITS[config.init](model, config)
 
 
@@ -69,7 +75,7 @@ KINDS_BY_NAME = {"cross_attention": "cross-attention", "output": "output", "dens
 
 @dataclass(frozen=True)
 class ParameterCounts:
-    """Numbers of parameters by kind; a tied matrix counts once, for the first kind."""
+    """Numbers of parameters by kind; a tied matrix counts once, under the first kind in which it occurs."""
 
     weights: Counter[str] = field(default_factory=Counter)
     biases: Counter[str] = field(default_factory=Counter)
@@ -98,6 +104,6 @@ def count_parameters(model: nn.Module) -> ParameterCounts:
 
 
 def count_without_building(build: Callable[[], nn.Module]) -> ParameterCounts:
-    """Count the parameters of the model that `build` returns, without memory for its weights."""
+    """Count the parameters of the model that `build` returns, without allocating its weights."""
     with unallocated():
         return count_parameters(build())

@@ -24,7 +24,7 @@ UNSPACED = re.compile(
 def place_vectors(
     model: Model, recipe: Recipe, tokenizers: TokenizerPair, warn: Callable[[str], object] = lambda _: None
 ) -> None:
-    """Copy a recipe's word vectors to the embeddings of whole words, and freeze them with `model.freeze_vectors`.
+    """Copy a recipe's word vectors to the embeddings of whole words, and freeze them if `model.freeze_vectors` is set.
 
     `warn` is called with a message if a file has vectors for only few of the words.
     """
@@ -49,7 +49,7 @@ def place_vectors(
 
 
 def check_vectors(recipe: Recipe) -> None:
-    """Check that a recipe's word vectors can be read and fit the model, from the beginning of each file."""
+    """Check, from the beginning of each file, that a recipe's word vectors can be read and fit the model."""
     for name in filter(None, (recipe.model.source_vectors, recipe.model.target_vectors)):
         check_size(Path(name), vector_size(Path(name)), recipe.model.d_model)
 
@@ -63,7 +63,8 @@ def check_size(path: Path, size: int, width: int) -> None:
 def place(path: Path, embedding: EmbeddingTable, tokenizer: Tokenizer) -> tuple[int, int]:
     """Copy the word vectors of one file to all tables of an embedding, scaled to the variance of new embeddings.
 
-    Returns the number of words in the vocabulary with a vector, and the number of all its words, without punctuation.
+    Returns the number of words in the vocabulary that have a vector, and the number of all its words. Punctuation marks
+    are not counted.
     """
     words = whole_words(tokenizer.texts(range(len(tokenizer))), tokenizer.config.kind)
     rows, indices = match(read_vectors(path, frozenset(words)), words)
@@ -73,14 +74,15 @@ def place(path: Path, embedding: EmbeddingTable, tokenizer: Tokenizer) -> tuple[
     vectors *= float(embedding.weight.std() / vectors.std())
     for table in embedding.parameters():
         table[torch.from_numpy(indices)] = vectors.to(table.device)
-    are_words = [number >= tokenizer.first_word and any(map(str.isalnum, word)) for number, word in enumerate(words)]
-    return sum(are_words[index] for index in indices), sum(are_words)
+    is_word = [number >= tokenizer.first_word and any(map(str.isalnum, word)) for number, word in enumerate(words)]
+    return sum(is_word[index] for index in indices), sum(is_word)
 
 
 def whole_words(texts: Sequence[str], kind: str) -> list[str]:
-    """List the word of each piece in a vocabulary, from `Tokenizer.texts`; empty for a piece inside of words.
+    """Return each piece of a vocabulary as a word, or "" if it is only part of words.
 
-    All pieces of the kind "word" are words. The king inside of "asking" is not a king, but a punctuation mark is a word
+    `texts` are the pieces as returned by `Tokenizer.texts`. All pieces of kind "word" are words. In other vocabularies,
+    pieces that begin with a space are words: the "king" inside "asking" is not a king. A punctuation mark is a word
     anywhere, and so may be any piece in a script without spaces.
     """
 

@@ -1,4 +1,4 @@
-"""Checkpoints and model folders on disk: written atomically, verified by checksums, without pickle.
+"""Checkpoints and model folders on disk: written atomically, verified by checksums, and free of pickle.
 
 The names below are imported on first use, so that listing runs does not wait for torch.
 """

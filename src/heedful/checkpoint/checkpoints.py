@@ -1,4 +1,4 @@
-"""Checkpoints of a run: which ones are kept, which one is the best, and from which one training resumes."""
+"""Checkpoints of a run: which ones are kept, which one is the best, and which one training resumes from."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -37,22 +37,22 @@ class Rejected(NamedTuple):
 
 
 class Latest(NamedTuple):
-    """Newest intact checkpoint of a run, or None before the first one, and the newer checkpoints that are damaged."""
+    """Newest intact checkpoint of a run (None before the first one), and the newer checkpoints that are damaged."""
 
     checkpoint: Checkpoint | None
     rejected: tuple[Rejected, ...] = ()
 
 
 class Checkpoints:
-    """Saves, loads and deletes a run's checkpoints; from the first `save` on, at least one is intact at any time.
+    """Checkpoints of a run: saves, loads and deletes them; after the first `save`, at least one is always intact.
 
     Args:
         run_folder: The run folder, locked by `claim` before anything is written.
-        keep_last: Number of newest regular steps to keep. The best step and the two newest steps of all are kept as
-            well.
+        keep_last: The number of newest regular steps to keep. The best step and the two newest steps overall are kept
+            as well.
         storage: The file system.
-        every: Steps that are multiples of this are regular. Other steps are saved on a signal or by the clock; they
-            do not count towards `keep_last`, so that which regular steps are kept depends only on the step.
+        every: Steps that are multiples of this are regular. Other steps are saved on a signal or by the clock. They do
+            not count towards `keep_last`, so that the step alone determines which regular steps are kept.
         claimed: The claim to the folder, which is checked before anything is written.
     """
 
@@ -75,25 +75,25 @@ class Checkpoints:
         """Save a checkpoint atomically, then delete old ones; a step that is already saved is left unchanged.
 
         Raises:
-            RunError: Writing failed, for instance on a full disk, the folder was moved, or a weight is not finite.
+            RunError: Writing failed (for instance on a full disk), the folder was moved, or a weight is not finite.
                 Earlier checkpoints are unchanged, nothing is left half-written, and training can continue.
         """
         with self._named_errors(f"save step {checkpoint.step}"):
-            if self._is_new(checkpoint.step):
+            if self._prepare(checkpoint.step):
                 write_checkpoint(self.path(checkpoint.step), checkpoint, self._storage)
-            # Also for a step that is already saved: an earlier process may have been killed before it deleted old ones.
+            # Even if the step is already saved: an earlier process may have been killed before it deleted old ones.
             self.delete_old()
 
     def begin(self, step: int) -> bool:
-        """Create the temporary folder for a checkpoint of several processes; False if the step is already saved."""
+        """Create the temporary folder for a step that several processes save; return False if it is already saved."""
         with self._named_errors(f"save step {step}"):
-            is_new = self._is_new(step)
+            is_new = self._prepare(step)
             if is_new:
                 make_folders(self._storage, self.writer(step).path)
             return is_new
 
-    def _is_new(self, step: int) -> bool:
-        """Prepare the folder for a new checkpoint; return False if the step is already saved."""
+    def _prepare(self, step: int) -> bool:
+        """Create the checkpoints folder, and remove leftovers from it; return False if the step is already saved."""
         self.check_claim()
         make_folders(self._storage, self.folder)
         remove_leftovers(self._storage, self.folder)
@@ -117,13 +117,13 @@ class Checkpoints:
             remove(self._storage, writer.path)
 
     def load_latest(self, strict: bool = False) -> Latest:
-        """Load the newest intact checkpoint and rename newer, damaged ones to `step-N.bad`.
+        """Load the newest intact checkpoint, and rename newer, damaged ones to `step-N.bad`.
 
         Args:
-            strict: Raise an error for a damaged checkpoint.
+            strict: If True, raise an error for a damaged checkpoint instead of renaming it.
 
         Raises:
-            DamagedError: The newest checkpoint is damaged and `strict` is set; or none of the checkpoints is intact.
+            DamagedError: The newest checkpoint is damaged and `strict` is True, or none of the checkpoints is intact.
             InputError: A different version of heedful wrote the checkpoint.
             RunError: A damaged checkpoint cannot be renamed.
         """
@@ -150,7 +150,8 @@ class Checkpoints:
             return Latest(checkpoint, tuple(rejected))
         if damaged:
             reasons = "; ".join(f"step {step}: {reason}" for step, reason in damaged.items())
-            raise DamagedError(self.folder, f"contains no intact checkpoint ({reasons})")
+            remedy = "restore one from an intact copy, or start a new run in another folder"
+            raise DamagedError(self.folder, f"contains no intact checkpoint ({reasons})", remedy)
         return Latest(None)
 
     def load_until(self, step: int) -> Checkpoint | None:
@@ -161,7 +162,7 @@ class Checkpoints:
         return None
 
     def mark_best(self, step: int, metric: str, value: float) -> None:
-        """Mark a saved step as the best checkpoint: it is not deleted before another step is marked."""
+        """Mark a saved step as the best checkpoint, which is not deleted before another step is marked."""
         self.check_claim()
         if not self.path(step).is_dir():
             raise RunError(f"step {step} is not saved in {self.folder}: it cannot be marked as the best")
@@ -169,12 +170,12 @@ class Checkpoints:
         action = f"mark step {step} as the best"
         with self._named_errors(action), atomic_file(self.folder / BEST, self._storage) as stream:
             stream.write(seal(asdict(best)))
-        # Only now: if the file cannot be written, `delete_old` keeps the checkpoint that the old file marks.
+        # Not before the file is written: if that fails, `delete_old` keeps the checkpoint that the old file marks.
         self._best = best
 
     @property
     def best(self) -> Best | None:
-        """The best step of the run and its metric; None if no step is marked or its checkpoint does not exist."""
+        """The best step of the run and its metric; None if no step is marked, or if its checkpoint does not exist."""
         return self._best if self._best and self.path(self._best.step).is_dir() else None
 
     def lost(self, steps: Iterable[int]) -> set[int]:
@@ -223,7 +224,7 @@ def read_checkpoint(folder: Path, step: int) -> Checkpoint:
         return state
 
     manifest = read_manifest(folder)
-    # Checksums do not cover the folder name: it may be a copy of another step.
+    # Checksums do not cover the folder's name: the folder may be a copy of another step.
     if manifest.facts.get("step") != step:
         raise DamagedError(folder, "contains a different step")
     recipe, tokenizers = read_description(manifest)
@@ -251,14 +252,14 @@ def put_aside_damaged_mark(run_folder: Path) -> Rejected | None:
 
 
 class ShardedCheckpoints:
-    """Saves checkpoints of sharded weights, of which each process has some rows. All processes call the same methods.
+    """Checkpoints of sharded weights, of which each process holds some rows. All processes call the same methods.
 
-    Every process writes and flushes its files, then rank zero writes the manifest for all of them and renames the
-    folder. An error on one process is raised on all.
+    Every process writes and flushes its files; then rank zero writes the manifest for all of them, and renames the
+    folder. An error in one process is raised in all of them.
 
     Args:
         checkpoints: The checkpoints of the run, in a folder that all processes share.
-        exchange: Joins the processes; no other thread uses it at the same time.
+        exchange: Reducer over these processes, which no other thread uses at the same time.
     """
 
     def __init__(self, checkpoints: Checkpoints, exchange: Reducer) -> None:
@@ -296,7 +297,7 @@ class ShardedCheckpoints:
 
     def _write_shard(self, writer: FolderWriter, checkpoint: Checkpoint) -> dict[str, Any]:
         """Write this process's rows; return the manifest entries of its files, or an error, as JSON."""
-        # An error is returned, not raised: the other processes would wait in `all_gather` for this one.
+        # An error is returned, not raised, because the other processes would wait in `all_gather` for this one.
         rank = self._exchange.rank
         try:
             if not writer.path.is_dir():
@@ -309,7 +310,7 @@ class ShardedCheckpoints:
         return {"files": {name: vars(entry) for name, entry in writer.entries.items()}}
 
     def _on_rank_zero(self, action: Callable[[], Any]) -> Any:
-        """Run an action on rank zero; its error is raised in all processes."""
+        """Run an action on rank zero, and return its JSON value in all processes, or raise its error in all of them."""
 
         def attempt() -> list[Any]:
             try:
@@ -331,6 +332,6 @@ CheckpointStore = Checkpoints | ShardedCheckpoints
 def store_of(checkpoints: Checkpoints, reducer: Reducer) -> CheckpointStore:
     """Choose who saves the checkpoints of a run: all processes if the weights are sharded, otherwise rank zero.
 
-    All processes must call this function. The result may be used in a different thread than the training thread.
+    All processes must call this function. The result may be used in a thread other than the training thread.
     """
     return checkpoints if reducer.mesh is None else ShardedCheckpoints(checkpoints, reducer.for_a_thread())

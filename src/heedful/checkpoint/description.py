@@ -23,7 +23,7 @@ INT8 = "int8"  # value of "weights" in the manifest of a model whose matrices ar
 
 @dataclass(frozen=True)
 class ModelDescription:
-    """Content of `recipe.json`: the resolved recipe and the vocabulary sizes."""
+    """Contents of `recipe.json`: the resolved recipe and the vocabulary sizes."""
 
     recipe: dict[str, Any]
     source_vocab: int  # number of tokens, special tokens included

@@ -1,4 +1,7 @@
-"""Find a model folder by its path, the path of its run, or its name: bundled, or on the Hub. Without torch."""
+"""Find a model folder by its path, by its run's path, or by the name of a bundled model or one on the Hub.
+
+Without torch.
+"""
 
 import logging
 from difflib import get_close_matches
@@ -20,26 +23,26 @@ PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
 
 def find_model(path: str | Path) -> Path:
     """Find a model's folder or checkpoint by path, or by the name of a bundled model or one on the Hub (hf:...)."""
-    place = Path(path)
-    if place.is_file():
-        advice = f"{place} is a file, but a model is a folder; give a model folder, a checkpoint or a run"
-        if place.suffix in PICKLED:
-            advice = f"{place} is a pickle, which can run code, so heedful does not load it: give a model folder"
-        elif model_in(place.parent):
-            advice = f"{place} is a file: give the model folder that contains it"
+    folder = Path(path)
+    if folder.is_file():
+        advice = f"{folder} is a file, but a model is a folder; give a model folder, a checkpoint or a run"
+        if folder.suffix in PICKLED:
+            advice = f"{folder}: heedful loads no {folder.suffix} files, which can run code; give a model folder"
+        elif model_in(folder.parent):
+            advice = f"{folder} is a file: give the model folder that contains it"
         raise InputError(advice)
-    if not place.is_dir():
-        return _named_model(str(place))  # without a slash at the end
+    if not folder.is_dir():
+        return _named_model(str(folder))  # `Path` has removed a slash at the end
     # A folder that contains a model takes precedence over a bundled model of the same name.
-    if model := model_in(place):
+    if model := model_in(folder):
         return model
-    runs = _runs_in(place)
+    runs = _runs_in(folder)
     yours = f"give {' or '.join(runs)}" if runs else ""
     if str(path) in bundled_names():
         remedy = f"; for your model {yours}" if runs else ""
         LOG.warning("the folder %s does not contain a model: the bundled model of that name is used%s", path, remedy)
         return BUNDLED / str(path)
-    names = {path.name for path in place.iterdir()}
+    names = {path.name for path in folder.iterdir()}
     other_format = ""
     if "model.bin" in names and names & {"config.json", "vocabulary.txt", "vocabulary.json", "shared_vocabulary.json"}:
         other_format = "CTranslate2"
@@ -49,57 +52,61 @@ def find_model(path: str | Path) -> Path:
         other_format = "Hugging Face"
     if other_format:
         raise InputError(
-            f"{place} is a model in {other_format} format, not a heedful model; convert it first: "
-            f"heedful convert {place} --out NAME, and use NAME"
+            f"{folder} is a model in {other_format} format, not a heedful model; convert it first: "
+            f"heedful convert {folder} --out NAME, and use NAME"
         )
-    if (place / FILE).is_file():
+    if (folder / FILE).is_file():
         raise InputError(
-            f"{place} is a recipe, not a model; train it with `heedful train {place} --out RUN`, then give RUN"
+            f"{folder} is a recipe, not a model; train it with `heedful train {folder} --out RUN`, then give RUN"
         )
-    if (place / LOCK).is_file():
+    if (folder / LOCK).is_file():
         raise InputError(
-            f"{place} is a run without a checkpoint or a model yet; continue it: heedful train RECIPE --out {place}"
+            f"{folder} is a run that has no checkpoint or model yet; continue it with `heedful train RECIPE --out "
+            f"{folder}`"
         )
     advice = yours or "give a model folder, a checkpoint or a run"
     raise InputError(
-        f"{place} is not a heedful model: it has no {MANIFEST}, no model/{MANIFEST} and no checkpoints; {advice}"
+        f"{folder} is not a heedful model: it has no {MANIFEST}, no model/{MANIFEST} and no checkpoints; {advice}"
     )
 
 
 def model_in(folder: Path) -> Path | None:
-    """Return a model folder itself, or a run's final model, else its best, else its latest checkpoint, or None."""
-    for place in (folder, folder / "model"):
-        if (place / MANIFEST).is_file():
-            return place
+    """Find the model in a folder: a model folder itself, or the final model of a run, or a checkpoint.
+
+    Without a final model, a run's best checkpoint is returned, or else its latest; None if there is none.
+    """
+    for candidate in (folder, folder / "model"):
+        if (candidate / MANIFEST).is_file():
+            return candidate
     best = best_checkpoint(folder)
     return best or next(reversed(checkpoint_folders(folder)), None)
 
 
 def best_checkpoint(run: Path) -> Path | None:
-    """Return the best checkpoint of a run; None if none is marked, or it does not exist."""
+    """Return the best checkpoint of a run; None if none is marked, or if the marked one does not exist."""
     best = read_best(run / CHECKPOINTS / BEST)
-    places = [place for place in checkpoint_folders(run) if best and step_of(place) == best.step]
-    return places[0] if places else None
+    folders = [folder for folder in checkpoint_folders(run) if best and step_of(folder) == best.step]
+    return folders[0] if folders else None
 
 
 def warn_of_choice(path: Path, manifest: Manifest) -> None:
     """Warn if the model found in a run is a checkpoint, or is older than the newest checkpoint.
 
     Args:
-        path: The place that the user gives.
+        path: The path that the user gave.
         manifest: The manifest of the model that is used.
     """
     folder = manifest.folder
     if folder.parent == path / CHECKPOINTS:
         kind = "best" if best_checkpoint(path) else "latest"
-        description = f"{kind} checkpoint, of update {step_of(folder)},"
-        LOG.warning("%s has no final model yet; its %s is used", path, description)
+        description = f"{kind} checkpoint, from update {step_of(folder)}"
+        LOG.warning("%s has no final model yet; using its %s", path, description)
     if folder == path / "model":
-        # A run that was resumed after its final model has later checkpoints.
+        # A run that was resumed after writing its final model has later checkpoints.
         end, newest = manifest.facts.get("update"), next(reversed(checkpoint_folders(path)), None)
         if end is not None and newest is not None and step_of(newest) > end:
             LOG.warning(
-                "%s was trained further after its final model, of update %s, which is used; for a later state give %s",
+                "%s was trained further after its final model, from update %s, which is used; for a later state, give %s",
                 path,
                 f"{end:,}",
                 newest,
@@ -120,7 +127,10 @@ def _named_model(name: str) -> Path:
     names = bundled_names()
     if name in names:
         return BUNDLED / name
-    near = [*near_paths(Path(name), lambda place: place.is_dir() and model_in(place)), *get_close_matches(name, names)]
+    near = [
+        *near_paths(Path(name), lambda path: path.is_dir() and model_in(path)),
+        *get_close_matches(name, names, cutoff=0.7),
+    ]
     if near:
         raise InputError(f'no model "{name}": no such folder; did you mean {either(near)}?')
     parent = Path(name).parent

@@ -1,7 +1,7 @@
 """Models on the Hugging Face Hub, by names such as hf:OWNER/NAME or hf:OWNER/NAME@REVISION. Without torch.
 
-huggingface_hub does the transfer: its login or HF_TOKEN, its cache, HF_HUB_OFFLINE and HF_ENDPOINT are used. It is
-imported only for such a name.
+huggingface_hub transfers the files, so its login or HF_TOKEN, its cache, HF_HUB_OFFLINE and HF_ENDPOINT apply. It is
+imported only when such a name is used.
 """
 
 import hashlib
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoSibling
 
 HUB = "hf:"
-CONFIG = "config.json"  # in each transformers folder
-OWN_FILES = re.compile(r".+\.(safetensors|json)")  # of those in a manifest
+CONFIG = "config.json"  # which each transformers folder has
+OWN_FILES = re.compile(r".+\.(safetensors|json)")  # the files in a manifest that are downloaded
 FOREIGN_FILES = re.compile(
     r"(\w+/)?config\.json|[\w.-]+\.(json|txt)|(source|target)\.spm|model(-\d+-of-\d+)?\.safetensors"
 )
@@ -38,14 +38,14 @@ def split_name(name: str | Path) -> tuple[str, str | None]:
 
 
 def pinned(name: str) -> str:
-    """Return the name of a model on the Hub with the commit that it refers to now; return any other name unchanged."""
+    """Return the name of a model on the Hub with its current commit as revision; return any other name unchanged."""
     if not is_hub_name(name):
         return name
     return f"{HUB}{split_name(name)[0]}@{download(name).name}"
 
 
 def file_hashes(name: str) -> dict[str, dict[str, str]]:
-    """Return the checksums of the files of a model on the Hub, as its manifest lists them; none for other models."""
+    """Return the checksums in the manifest of a model on the Hub, by file; return {} for any other model."""
     if not is_hub_name(name):
         return {}
     return {"files": {file: entry.crc32 for file, entry in read_manifest(download(name)).files.items()}}
@@ -68,15 +68,15 @@ def download(name: str | Path, *, foreign: bool = False) -> Path:
         first = first_file(str(name), foreign=foreign)
         folder = first.parent
         lacking = missing_files(folder, str(name)) if first.name == MANIFEST else None
-        # A complete model in the cache needs no further request, and therefore no connection.
+        # A model that is complete in the cache needs no further request.
         if lacking == []:
             return folder
         try:
-            # By commit, because a branch may move between two requests, and files of two commits do not fit together.
+            # By commit, because a branch may move between requests, and files from two commits may not fit together.
             info = HfApi().model_info(repository, revision=folder.name, files_metadata=True)
         except transfer_errors():
             if lacking is None and any(folder.glob("*.safetensors")):
-                return folder  # without a connection
+                return folder  # the model is in the cache, but there is no connection to check it
             raise
         files = {file.rfilename: file for file in info.siblings or ()}
         for file in [*model_files(str(name), files, lacking), *({CARD} & files.keys())]:
@@ -90,7 +90,7 @@ def download(name: str | Path, *, foreign: bool = False) -> Path:
 def first_file(name: str, *, foreign: bool) -> Path:
     """Download the file of a model that is read first: the manifest, or the settings of a transformers model.
 
-    It determines which commit a branch refers to. Without a connection, it is the one in the cache.
+    It determines the commit to which a branch refers. Without a connection, the cached file is used.
     """
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
@@ -110,7 +110,7 @@ def first_file(name: str, *, foreign: bool) -> Path:
 
 
 def missing_files(folder: Path, name: str) -> list[str]:
-    """List the files of a heedful model that are not in its folder in the cache yet."""
+    """List the files of a heedful model that are missing from its folder in the cache."""
     try:
         manifest = read_manifest(folder)
     except DamagedError as error:
@@ -121,7 +121,7 @@ def missing_files(folder: Path, name: str) -> list[str]:
 
 
 def model_files(name: str, files: Collection[str], lacking: Sequence[str] | None) -> Sequence[str]:
-    """Return the files of a repository to download: what a manifest lacks or, if None, those of a foreign model."""
+    """Select the files of a repository to download: the `lacking` ones, or if that is None, a foreign model's files."""
     if lacking is None:
         foreign = [file for file in files if FOREIGN_FILES.fullmatch(file)]
         if not any(file.endswith(".safetensors") for file in foreign):
@@ -133,7 +133,7 @@ def model_files(name: str, files: Collection[str], lacking: Sequence[str] | None
 
 
 def has_hash(path: Path, file: "RepoSibling") -> bool:
-    """Compare a file with its hash on the Hub: SHA-256 for large files, git's hash for others."""
+    """Return True if a file matches its hash on the Hub, which is SHA-256 for large files, and git's for others."""
     with path.open("rb") as stream:
         if file.lfs:
             return hashlib.file_digest(stream, "sha256").hexdigest() == file.lfs.sha256
@@ -150,7 +150,7 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def folder_to_push(folder: str | Path | None, name: str | None) -> Iterator[Path]:
-    """Yield the folder to export to, a temporary one if only a name on the Hub is given.
+    """Yield the folder to export to; it is temporary if only a name on the Hub is given.
 
     An invalid name or a missing token is reported before anything is exported.
     """
@@ -172,7 +172,7 @@ def folder_to_push(folder: str | Path | None, name: str | None) -> Iterator[Path
 
 
 def push(folder: Path, name: str, *, private: bool = False) -> str:
-    """Upload the files of a folder as one commit, and return its address.
+    """Upload the files of a folder as one commit, and return the commit's URL.
 
     A missing repository or branch is created. Files in the repository that the folder lacks are kept.
     """
@@ -207,12 +207,12 @@ def named_errors(name: str | Path, access: str) -> Iterator[None]:
 def transfer_errors() -> tuple[type[BaseException], ...]:
     from huggingface_hub.errors import HfHubHTTPError
 
-    # Its first base is the HTTP library's error, which differs between versions of huggingface_hub.
+    # HfHubHTTPError derives from the HTTP library's error, which differs between versions of huggingface_hub.
     return (OSError, ValueError, RuntimeError, *HfHubHTTPError.__bases__)
 
 
 def explain(error: BaseException, access: str, revision: str) -> tuple[type[HeedfulError], str]:
-    """Return the kind of a huggingface_hub error, with what is wrong and what to do."""
+    """Return the heedful error class for a huggingface_hub error, and a message with the problem and the remedy."""
     from huggingface_hub.errors import (
         EntryNotFoundError,
         GatedRepoError,
@@ -224,12 +224,12 @@ def explain(error: BaseException, access: str, revision: str) -> tuple[type[Heed
         RevisionNotFoundError,
     )
 
-    # A failed upload, and a file that is not in the cache, hide the reason behind another error.
+    # If an upload fails or a file is not in the cache, the error hides the reason in its cause.
     hides = isinstance(error, RuntimeError | LocalEntryNotFoundError)
     reason = (hides and error.__cause__) or error
     status = reason.response.status_code if isinstance(reason, HfHubHTTPError) else None
     is_lost = isinstance(error, LocalEntryNotFoundError) or not isinstance(reason, OSError | ValueError | RuntimeError)
-    # The first case that applies counts, and a class comes before its base class: GatedRepoError is a
+    # The first case that applies counts, so a class comes before its base class: GatedRepoError is a
     # RepositoryNotFoundError.
     cases = (
         (isinstance(error, HFValidationError), InputError, f"not a Hub repository name; write {HUB}OWNER/NAME"),

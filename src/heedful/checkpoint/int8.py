@@ -1,7 +1,8 @@
-"""Matrices that are stored as 8-bit integers: a quarter of the bytes of float32.
+"""Matrices that are stored as 8-bit integers, in a quarter of the bytes of float32.
 
-Each row has a scale, 127 / its largest weight, stored under the name of the matrix with ".scale" appended; a weight is
-an integer divided by the scale of its row. CTranslate2 quantises rows in the same way, so it uses these integers.
+Each row has a scale, 127 / its largest absolute weight, stored under the name of the matrix with ".scale" appended; a
+weight is an integer divided by the scale of its row. CTranslate2 quantises rows in the same way, so it can use these
+integers.
 
 M rows, K columns.
 """
@@ -17,12 +18,12 @@ from heedful.checkpoint.safetensors_format import SCALE
 from heedful.errors import InputError
 
 MAX_STEP = 127
-MIN_LARGEST = 1e-36  # the scale of a row of smaller weights would be infinite
+MIN_LARGEST = 1e-36  # with smaller weights only, the scale of a row would be infinite
 EXACT = re.compile(r".*positions\.table\.weight")  # position tables, which CTranslate2 keeps in float32
 
 
 def quantised(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return weights with each matrix in int8, followed by its scales; other weights are float32."""
+    """Return weights with each matrix in int8, followed by its scales, and all other weights in float32."""
     stored: dict[str, Tensor] = {}
     for name, weight in weights.items():
         value = weight.detach().float()
@@ -46,7 +47,7 @@ def dequantised(weights: Mapping[str, Tensor], folder: object) -> dict[str, Tens
     """Convert weights that `quantised` returned back to float32; leave others unchanged."""
     values = dict(weights)
     for name, matrix in weights.items():
-        # Integers without a scale are not weights: the caller rejects them by their type.
+        # Integers without a scale are not weights: the caller rejects them because of their type.
         if matrix.dtype != torch.int8 or name + SCALE not in weights:
             continue
         scale = values.pop(name + SCALE)

@@ -1,9 +1,9 @@
 """Load trained models from a model folder or a run, or by the name of a bundled model or one on the Hub.
 
-From checkpoint to line: `load_model` reads recipe, tokenizers and weights (`checkpoint.model_folder`);
-`tasks.parts.sequence_to_sequence` builds the model (`architectures.transformer.model`) and its predictor
-(`predictors.translator`), which encodes lines; `search.source_to_target` batches them and restores their order;
-`search.beam` searches through the model's `DecodingState`. `storage.complete_folder` verifies the files.
+The path from a checkpoint to a translated line: `load_model` reads recipe, tokenizers and weights
+(`checkpoint.model_folder`); `tasks.parts.sequence_to_sequence` builds the model (`architectures.transformer.model`) and
+its predictor (`predictors.translator`), which encodes lines; `search.source_to_target` batches them and restores their
+order; `search.beam` searches with the model's `DecodingState`. `storage.complete_folder` verifies the files.
 """
 
 from collections.abc import Callable, Iterator
@@ -89,14 +89,14 @@ class LoadedModel:
     def results(
         self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None = None
     ) -> Results:
-        """Score the model on `data.test`, with the scores of each example, for comparisons of two models."""
+        """Score the model on `data.test`; the results include each example's scores, to compare two models."""
         run = Evaluation(warn=report, is_test=True)
         with self.testing(data, report) as task:
             return task.evaluate(self.model, replace(run, progress=progress) if progress else run) or Results({})
 
     @contextmanager
     def testing(self, data: DataConfig, report: Callable[[str], None]) -> Iterator[Task[Any]]:
-        decode = replace(self.recipe.decode, max_extra=self.recipe.decode.extra)  # as if it had been measured
+        decode = replace(self.recipe.decode, max_extra=self.recipe.decode.extra)  # set, as if training had measured it
         recipe = replace(self.recipe, data=labels_learned(data, self.recipe.data), decode=decode)
         task = find_task(recipe.task)
         with TemporaryDirectory() as folder, torch.no_grad():
@@ -104,7 +104,7 @@ class LoadedModel:
 
 
 def labels_learned(data: DataConfig, trained: DataConfig) -> DataConfig:
-    """Return `data` with the classes, or the mean and scale of labels, that another training run has learned."""
+    """Return `data` with the classes, or the labels' mean and scale, with which a model was trained."""
     return replace(data, labels=trained.labels, label_mean=trained.label_mean, label_scale=trained.label_scale)
 
 
@@ -112,13 +112,13 @@ def load_model(path: str | Path, device: str | torch.device = "cpu") -> LoadedMo
     """Load a trained model with its recipe and tokenizers, ready for use.
 
     Args:
-        path: A model folder; a checkpoint; a run, of which the final model is loaded, otherwise (with a warning that
-            names it) the best checkpoint, otherwise the latest; or the name of a bundled model or of one on the Hub.
+        path: A model folder, a checkpoint, a run, or the name of a bundled model or one on the Hub. From a run, the
+            final model is loaded; without one, the best checkpoint or else the latest, with a warning that names it.
         device: The device to run on: "auto", "cpu", "cuda", or a torch device.
 
     Raises:
         InputError: The model or device does not exist, the weights do not fit the recipe, or the task is a
-            user's class whose module was not imported: heedful does not import code named by a model folder.
+            user's class whose module was not imported: heedful does not import code that a model folder names.
         DamagedError: The recipe, tokenizers or weights differ from what was saved. The optimizer state is not read.
     """
     torch_device = choose_device(device)
@@ -126,10 +126,10 @@ def load_model(path: str | Path, device: str | torch.device = "cpu") -> LoadedMo
     manifest = read_manifest(folder)
     warn_of_choice(Path(path), manifest)
     recipe, tokenizers = read_description(manifest)
-    with own_random_numbers():  # building a model draws random initial weights
+    with own_random_numbers():  # building a model samples its initial weights
         model = build_fitting(manifest, recipe, tokenizers)
     weights, adapter = read_merged(manifest, recipe)
     load_weights(model, weights)
-    # The LoRA updates are merged, so the recipe describes a model without them, like `build_fitting`.
+    # The LoRA updates are merged, so the recipe describes a model without them, as `build_fitting` builds it.
     recipe = replace(recipe, train=replace(recipe.train, lora=None))
     return LoadedModel(recipe, model.to(torch_device).eval(), tokenizers, folder, adapter)

@@ -14,10 +14,10 @@ from heedful.errors import InputError, RunError
 
 
 class Claim:
-    """A process's claim to a run folder: locks on the folder and on its lock file, held until the process ends.
+    """A process's claim to a run folder: locks on the folder and on its lock file, held at most until the process ends.
 
-    The lock on the folder survives if somebody deletes the lock file. If the file system cannot lock folders, the lock
-    file alone keeps others out.
+    The lock on the folder persists even if somebody deletes the lock file. If the file system cannot lock folders, the
+    lock file alone keeps others out.
     """
 
     def __init__(self, run_folder: Path) -> None:
@@ -25,7 +25,7 @@ class Claim:
         self._identity = run_folder.stat()
         self._descriptors: list[int] = []
         try:
-            # The lock file is last, since `check` compares the last descriptor with the file.
+            # The lock file comes last, since `check` compares the last descriptor with the file.
             for lock in (_lock_folder, _lock_file):
                 self._descriptors += lock(run_folder)
         except BaseException:
@@ -34,7 +34,7 @@ class Claim:
 
     def check(self) -> None:
         """Check that the folder was not moved since it was claimed, and that no other process has claimed it."""
-        # The folder may have been moved and replaced by another one with the same name.
+        # The folder may have been moved, and another one with the same name may have taken its place.
         try:
             moved = not os.path.samestat(self.folder.stat(), self._identity)
         except OSError:
@@ -50,7 +50,7 @@ class Claim:
             except (InputError, OSError):
                 replaced = True
         if replaced:
-            raise RunError(f"another process has replaced {LOCK} in {self.folder}: stop one of the two")
+            raise RunError(f"another process has replaced {LOCK} in {self.folder}: stop one of the two processes")
 
     def release(self) -> None:
         for descriptor in reversed(self._descriptors):
@@ -62,7 +62,7 @@ class Claim:
 def claim(run_folder: Path) -> Iterator[Claim]:
     """Create a run folder or reuse an existing one, and keep other training processes out of it within the block.
 
-    The lock ends with the block, or with the process, however it ends.
+    The lock is released at the end of the block, or when the process ends, however it does.
     """
     try:
         run_folder.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def claim(run_folder: Path) -> Iterator[Claim]:
 
 
 def is_claimed(run_folder: Path) -> bool:
-    """Return True if a process holds the claim to a run folder; change nothing."""
+    """Return True if a process holds the claim to a run folder, without changing anything."""
     try:
         for descriptor in _lock_folder(run_folder):
             os.close(descriptor)
@@ -100,7 +100,7 @@ def is_claimed(run_folder: Path) -> bool:
 
 def check_claimable(run_folder: Path) -> None:
     """Check that a run could use a folder, without creating anything."""
-    # Missing folders would be created in the nearest existing folder.
+    # Missing folders would be created inside the nearest existing one.
     existing = next(folder for folder in (run_folder, *run_folder.absolute().parents) if folder.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         raise InputError(f"{run_folder}: cannot be used as a run folder ({existing} is not writable); choose another")
@@ -109,7 +109,7 @@ def check_claimable(run_folder: Path) -> None:
 
 
 def refuse_foreign(run_folder: Path) -> None:
-    """Check that a folder is empty or is a heedful run."""
+    """Raise an error unless a folder is empty or is a heedful run."""
     if any(run_folder.iterdir()) and not (run_folder / LOCK).is_file():
         raise InputError(
             f"{run_folder}: this folder is not empty and is not a heedful run; choose another folder for the run"
@@ -117,17 +117,17 @@ def refuse_foreign(run_folder: Path) -> None:
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock an open file or folder; False if another process holds its lock."""
+    """Lock an open file or folder; return False if another process holds its lock."""
     try:
         return lock_descriptor(descriptor, blocking=False)
     except OSError as error:
-        if error.errno == errno.ENOSYS:  # a system without file locks, where nothing keeps others out
+        if error.errno == errno.ENOSYS:  # the system has no file locks, so nothing can keep others out
             return True
         raise
 
 
 def _lock_folder(run_folder: Path) -> list[int]:
-    """Lock a folder; return its descriptor, or none if folders cannot be locked, as on Windows and NFS."""
+    """Lock a folder; return its descriptor in a list, or [] if folders cannot be locked, as on Windows and NFS."""
     try:
         descriptor = os.open(run_folder, os.O_RDONLY)
     except PermissionError:
@@ -144,12 +144,12 @@ def _lock_folder(run_folder: Path) -> list[int]:
 
 
 def _lock_file(run_folder: Path) -> list[int]:
-    """Create and lock the lock file of a folder, and write into it who holds the lock; return its descriptor."""
+    """Create and lock the lock file of a folder, write who holds it into it, and return its descriptor in a list."""
     path = run_folder / LOCK
     # The file is truncated below, and a link could lead to any of the user's files.
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise InputError(f"{path} is a link or not a plain file, so it cannot be the lock file of a run: remove it")
-    # Opened without O_TRUNC: until the lock is held, its text names another process, which the error quotes.
+    # Opened without O_TRUNC: until this process holds the lock, the file may name another one, which the error quotes.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         if not _lock(descriptor):
@@ -164,7 +164,7 @@ def _lock_file(run_folder: Path) -> list[int]:
 
 def _in_use(run_folder: Path) -> InputError:
     path = run_folder / LOCK
-    try:  # on Windows other processes cannot read a locked file
+    try:  # on Windows, a file that another process has locked cannot be read
         holder = path.read_text(encoding="utf-8", errors="replace").strip() if path.is_file() else ""
     except OSError:
         holder = ""

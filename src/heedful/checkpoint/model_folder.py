@@ -30,7 +30,7 @@ MAX_HEADER_BYTES = 10**8  # the largest header that the safetensors library read
 
 
 def read_weights(manifest: Manifest) -> dict[str, Tensor]:
-    """Read and verify the weights of a model folder, in the stored type (int8 as float32), on the CPU."""
+    """Read and verify the weights of a model folder, on the CPU and in the stored type; int8 becomes float32."""
     weights = read_whole(manifest, WEIGHTS)
     if any(value.dtype == torch.int8 for value in weights.values()):
         from heedful.checkpoint.int8 import dequantised
@@ -42,7 +42,7 @@ def read_weights(manifest: Manifest) -> dict[str, Tensor]:
 
 
 def read_merged(manifest: Manifest, recipe: Recipe) -> tuple[dict[str, Tensor], "Adapter | None"]:
-    """Read the weights of a model folder with any LoRA updates added to them, and these updates."""
+    """Read the weights of a model folder; return them with any LoRA updates merged, and the updates separately."""
     weights = read_weights(manifest)
     if recipe.train.lora is None:
         return weights, None
@@ -70,14 +70,14 @@ def average(folders: Sequence[Path]) -> dict[str, Tensor]:
 def build_fitting(manifest: Manifest, recipe: Recipe, tokenizers: TokenizerPair) -> Model:
     """Build the model of a folder with random weights, after checking that the folder's weights fit it.
 
-    The model has no LoRA updates, which are merged into its weights.
+    The model has no LoRA layers, since LoRA updates are merged into its weights.
     """
     task = find_task(recipe.task)
     check_task(task.spec, recipe)
     file_shapes = whole_shapes(manifest, WEIGHTS)
 
-    # A recipe is not trusted. Each layer of a built-in architecture has at least one tensor, so a recipe with millions
-    # of layers is rejected before its model is built.
+    # A recipe is not trusted. Each layer of a built-in architecture has at least one tensor, so a recipe that claims
+    # millions of layers is rejected before its model is built.
     layers = 0
     if recipe.model.architecture in OPTIONS:
         keys = (*FAMILIES[recipe.model.family].layers, "layers")
@@ -88,7 +88,7 @@ def build_fitting(manifest: Manifest, recipe: Recipe, tokenizers: TokenizerPair)
             f"than {WEIGHTS} has tensors"
         )
 
-    # Then the model is built without memory and compared with the file before a real one is built.
+    # Then the model is built without allocating memory, and compared with the file, before a real one is built.
     with errors_of_own_code(recipe, f"the model of {manifest.folder} cannot be built"):
         try:
             with meta_device():
@@ -97,7 +97,7 @@ def build_fitting(manifest: Manifest, recipe: Recipe, tokenizers: TokenizerPair)
                     from heedful.nn.lora import add_updates
 
                     add_updates(model, recipe.train.lora)
-        except (RuntimeError, OverflowError, ZeroDivisionError) as error:  # a size that torch cannot represent
+        except (RuntimeError, OverflowError, ZeroDivisionError) as error:  # torch cannot represent a size
             raise InputError(
                 f"{manifest.folder}: the sizes in its recipe are invalid ({error}): restore the model from an intact "
                 "copy"
@@ -110,7 +110,7 @@ def build_fitting(manifest: Manifest, recipe: Recipe, tokenizers: TokenizerPair)
             f"{manifest.folder}: {WEIGHTS} has {file_bytes:,} bytes, too many for the recipe's model: "
             "restore the model from an intact copy"
         )
-    # Checksums come before shapes, so that a damaged header is reported as damage, not as a different model.
+    # Checksums are compared before shapes, so that a damaged header is reported as damage, not as a different model.
     for file in files:
         manifest.verify(file)
     if problems := misfits(shapes, file_shapes):

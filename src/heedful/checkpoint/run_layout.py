@@ -1,4 +1,4 @@
-"""Layout of a run folder: the names of its checkpoints, the mark of the best one, and the result; without torch."""
+"""Layout of a run folder: the names of its checkpoints, the mark of the best one, and the result. Without torch."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any
 from heedful.errors import InputError
 from heedful.storage.complete_folder import DamagedError, parse_file, unseal
 
-LOCK = "heedful.lock"  # file that one process at a time may lock; also marks a folder as a run folder
+LOCK = "heedful.lock"  # lock file, which only one process at a time can hold; it also marks a folder as a run folder
 CHECKPOINTS = "checkpoints"
 BEST = "best.json"
 RESULT = "result.json"  # of a finished run: the scores of its final model on the validation set

@@ -1,6 +1,6 @@
 """Safetensors format: tensors to bytes and back, whole or sharded over several files; `save` writes the bytes.
 
-A process with a shard of the weights has a file with its rows: `model-00002-of-00004.safetensors` contains the rows of
+Each process that holds a shard of the weights writes a file: `model-00002-of-00004.safetensors` contains the rows of
 the second of four processes. Its metadata list the first row and the total number of rows for each tensor. The files
 are read as one, however many processes wrote them.
 """
@@ -42,7 +42,7 @@ RENAMED = {"trunk": "backbone"}  # parts of weight names in files of older versi
 def tensor_file(
     tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
 ) -> Iterator[bytes | memoryview]:
-    """Yield the bytes of a safetensors file tensor by tensor, so that the whole file is never in memory twice."""
+    """Yield the bytes of a safetensors file tensor by tensor, so that memory never holds a copy of the whole file."""
     # Tensors with larger elements come first, so that every tensor begins at a multiple of its element size.
     entries = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))
     header: dict[str, dict[str, object]] = {"__metadata__": {"format": "pt", **(metadata or {})}}
@@ -55,7 +55,7 @@ def tensor_file(
     text += b" " * (-len(text) % 8)
     yield struct.pack("<Q", len(text)) + text
     for _, tensor in entries:
-        # As bytes, since numpy has no bfloat16.
+        # Viewed as bytes, since numpy has no bfloat16.
         yield tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data
 
 
@@ -95,39 +95,39 @@ def current_name(name: str) -> str:
 
 
 def part_name(name: str, rank: int, world_size: int) -> str:
-    """File name of one process: "model-00002-of-00004.safetensors" for "model.safetensors"."""
+    """Return the file name for one process: "model-00002-of-00004.safetensors" for "model.safetensors"."""
     return name.replace(".safetensors", f"-{rank + 1:05d}-of-{world_size:05d}.safetensors")
 
 
 def part_file(tensors: Mapping[str, Tensor], *, is_rank_zero: bool) -> Content:
-    """Yield the bytes of one process's file: its rows, and on rank zero the tensors that are not sharded."""
+    """Return the bytes of one process's file: its rows, and on rank zero also the tensors that are not sharded."""
     own: dict[str, Tensor] = {}
-    places: dict[str, list[int]] = {}
+    own_rows: dict[str, list[int]] = {}  # the first row and the total number of rows
     for name, tensor in tensors.items():
         if not isinstance(tensor, Sharded):
             if is_rank_zero:
                 own[name] = tensor
-        # With HSDP several processes have the same rows, and one of them writes. A tensor with few rows may leave some
-        # processes without any.
+        # With HSDP several processes hold the same rows, and one of them writes these. Some processes may hold no rows
+        # of a tensor that has few.
         elif (rows := rows_of(tensor)).first_copy and rows.end > rows.begin:
-            own[name], places[name] = local(tensor), [rows.begin, rows.all]
-    return tensor_file(own, {ROWS: json.dumps(places)})
+            own[name], own_rows[name] = local(tensor), [rows.begin, rows.all]
+    return tensor_file(own, {ROWS: json.dumps(own_rows)})
 
 
 class Part(NamedTuple):
-    """File of one process, with its rows of the sharded tensors: the first row and the total number, by name."""
+    """File of one process, with the first row and the total number of rows of each sharded tensor, by name."""
 
     path: Path
     rows: dict[str, tuple[int, int]]
 
 
 def files_of(manifest: Manifest, name: str) -> list[str]:
-    """List the files of a folder that contain the tensors of `name`: one, or one per process, in order."""
+    """List the files of a folder that contain the tensors of `name`: a single file, or one per process in order."""
     return sorted(file for file in manifest.files if PART.sub("", file) == name)
 
 
 def parts_of(manifest: Manifest, name: str, verify: Callable[[str], Path]) -> Iterator[Part]:
-    """Yield the files of several processes that together contain the tensors of `name`, after `verify` of each."""
+    """Yield the files of several processes that together contain the tensors of `name`, each checked by `verify`."""
     for file in files_of(manifest, name):
         path = verify(file)
         try:
@@ -138,7 +138,7 @@ def parts_of(manifest: Manifest, name: str, verify: Callable[[str], Path]) -> It
 
 
 def whole_shapes(manifest: Manifest, name: str) -> dict[str, tuple[int, ...]]:
-    """Read the shapes of the tensors in a folder from one file or several, without checking their bytes."""
+    """Read the shapes of the tensors in a folder, from one file or several, without verifying the files' bytes."""
     if files_of(manifest, name) in ([], [name]):
         return read_shapes(manifest.verify_size(name))
     return {
@@ -153,7 +153,7 @@ def read_whole(manifest: Manifest, name: str) -> dict[str, Tensor]:
     if name in manifest.files:
         return read_tensors(manifest.verify(name))
     tensors: dict[str, Tensor] = {}
-    rows: dict[str, int] = {}  # read so far, by tensor name
+    rows: dict[str, int] = {}  # number of rows read so far, by tensor name
     for part in parts_of(manifest, name, manifest.verify):
         for key, tensor in read_tensors(part.path).items():
             if key not in part.rows:

@@ -1,8 +1,9 @@
 """Write the bytes of checkpoints and model folders.
 
-A checkpoint is a folder that is either complete or absent: its files are written and flushed in a temporary folder, the
-manifest with their checksums last (`storage.atomic`), and one rename gives the folder its name. The manifest shows
-whether a folder is complete (`storage.complete_folder`). `checkpoints` decides which checkpoints of a run are kept.
+A checkpoint is a folder that is either complete or absent: its files, of which the manifest with their checksums is the
+last, are written to a temporary folder and flushed, and one rename gives the folder its name (`storage.atomic`). The
+manifest shows whether a folder is complete (`storage.complete_folder`). `checkpoints` decides which checkpoints of a
+run are kept.
 """
 
 from collections.abc import Mapping
@@ -38,7 +39,7 @@ class Checkpoint:
     step: int  # number of updates
     recipe: Recipe
     tokenizers: TokenizerPair
-    weights: dict[str, Tensor]  # float32 masters; after loading, they and the optimizer state are on the CPU
+    weights: dict[str, Tensor]  # float32 master weights; after loading, they and the optimizer state are on the CPU
     optimizer: dict[str, Tensor]
     state: dict[str, Any]  # strict JSON: no tuples, string keys, no NaN; floats are exact to the last bit
 
@@ -50,7 +51,7 @@ class Checkpoint:
     def check_finite(self) -> None:
         """Check that all weights of this process are finite, so that NaN does not replace a good checkpoint."""
         for name, value in self.weights.items():
-            # numpy, because a second team of torch threads would slow down the training threads
+            # With numpy, because a second team of torch threads would slow down the training threads.
             if not np.isfinite(local(value).float().numpy(force=True)).all():
                 raise RunError(
                     f"step {self.step} is not saved, because the weight {name} is not finite: resume from the last "
@@ -79,7 +80,7 @@ def write_shard(writer: FolderWriter, checkpoint: Checkpoint, rank: int, world_s
 
 
 def seal_shards(writer: FolderWriter, checkpoint: Checkpoint) -> None:
-    """Write what a sharded checkpoint has only once: recipe, tokenizers, state, and the manifest of all files."""
+    """Write what only one process writes of a sharded checkpoint: recipe, tokenizers, state, and the manifest."""
     description = description_files(checkpoint.recipe, checkpoint.tokenizers)
     for name, content in {**description, STATE: [json_bytes(checkpoint.state)]}.items():
         writer.write(name, content)
@@ -120,7 +121,7 @@ def write_model(
 
 
 def model_files(recipe: Recipe, tokenizers: TokenizerPair, weights: Mapping[str, Tensor]) -> dict[str, Content]:
-    """Return the contents of a model folder's files by name, without the manifest; a checkpoint has the same files."""
+    """Return the contents of a model folder's files by name, except the manifest; a checkpoint also has these files."""
     return {**description_files(recipe, tokenizers), WEIGHTS: tensor_file(weights)}
 
 

@@ -1,4 +1,4 @@
-"""The typer application of the `heedful` command line; each command is a module here, imported on first use."""
+"""The typer application of the `heedful` command line; the modules of the commands are imported on first use."""
 
 import os
 import sys
@@ -15,11 +15,11 @@ TOO_LITTLE_MEMORY = (
     "out of memory: use shorter texts, a smaller beam or smaller batches (batch_tokens), or close other "
     "programs; everything that was already written is kept"
 )
-TORCHRUN = "TORCHELASTIC_RUN_ID"  # environment variable of the processes that torchrun has started
+TORCHRUN = "TORCHELASTIC_RUN_ID"  # environment variable that torchrun sets in the processes that it starts
 
 
 def print_version(is_asked: bool) -> None:
-    """Print the version of heedful and exit, with `--version`."""
+    """Print the version of heedful and exit if `--version` was given."""
     if is_asked:
         typer.echo(f"heedful {__version__}")
         raise typer.Exit
@@ -58,7 +58,7 @@ def heedful(
 
 
 def main() -> None:
-    """Run the command line; its output is the same whether or not its messages can be written."""
+    """Run the command line; standard output is the same whether or not messages can be written to standard error."""
     from heedful.storage.standard_streams import standard_streams
 
     warnings.filterwarnings("ignore", module=r"PIL\.")  # heedful limits pixels and reports damage itself
@@ -68,9 +68,8 @@ def main() -> None:
         except SystemExit as end:
             output.flush()
             failure = output.failure
-            if (
-                end.code or failure is None or isinstance(failure, BrokenPipeError)
-            ):  # with `| head`, for example, which is fine
+            # A broken pipe is not an error: `| head`, for example, stops reading early.
+            if end.code or failure is None or isinstance(failure, BrokenPipeError):
                 raise
             problem = f"cannot write standard output: {failure.strerror or failure}"
             sys.stderr.write(RunError(problem).line())
@@ -78,7 +77,7 @@ def main() -> None:
 
 
 def run() -> None:
-    """Run the command; turn an error that the user can act on into a message on standard error and an exit code."""
+    """Run the command; report an error that the user can act on as a message on standard error and an exit code."""
     try:
         app()
     except HeedfulError as error:

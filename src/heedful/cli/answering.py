@@ -1,4 +1,4 @@
-"""The driver of all commands that answer inputs: it reads them, has them answered in order, and writes the answers.
+"""The driver of all commands that answer inputs: it reads inputs, passes them to a predictor, and writes the answers.
 
 A command declares its options, loads a predictor, and describes in an `AnswerForm` how the predictor's answers are
 written.
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 
-MAX_PLACES = 3  # places in the input that a warning lists
+MAX_LOCATIONS = 3  # lines or files that a warning lists
 
 
 class AnswerForm(NamedTuple, Generic[A]):
@@ -52,10 +52,10 @@ class AnswerForm(NamedTuple, Generic[A]):
 
 
 class TextCommand:
-    """One use of a command that answers texts: its input, its output, and how answers are written.
+    """One call of a command that answers texts: its input, its output, and how answers are written.
 
-    It is created before a model is loaded, so that errors in options and files show at once. `columns` are the columns
-    given as options. With `may_name_files`, a text may be a file name.
+    It is created before a model is loaded, so that errors in options and files are reported at once. `columns` are the
+    columns given as options. With `may_name_files`, a text may be a file name.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class TextCommand:
         self.lines = texts if texts and may_name_files else input_lines(texts, self.source)
 
     def rows(self, texts: "TextRequest", max_texts: int = 1) -> TextRows:
-        """Return the rows of a table, or for other input one row per line, with up to `max_texts` texts."""
+        """Return the rows of a table or, for other input, one row per line, with up to `max_texts` texts each."""
         if self.source and is_table(self.source):
             return table_rows(self.source, texts)
         return line_rows(self.lines, self.source, max_texts)
@@ -107,7 +107,7 @@ class TextCommand:
         unit: str | None = None,
         each: int = 1,
     ) -> int:
-        """Write `each` answers for every row, in order; `note` gets each with its row. Return the number of rows."""
+        """Write `each` answers for every row, in order; call `note` on each. Return the number of rows."""
         inputs, copies = tee(rows.rows)
         with self.writing(rows, form.columns, unit, each) as (progress, results):
             answers = predict(copies, progress)
@@ -131,7 +131,7 @@ def answer_files(
 ) -> None:
     """Write the answer for each file that can be read, in order: its name, a tab and a text, or a table row.
 
-    `rows` are those of a table that lists all files; None: each row has only the name of its file.
+    `rows` are the rows of a table that lists all files; if None, each row has only the name of its file.
     """
     if rows is None:
         file_rows = (WholeRow(number, (), (str(file),)) for number, file in enumerate(files.files, start=1))
@@ -145,24 +145,24 @@ def answer_files(
             name = str(files.read[number])
             facts = {"file": name, **form.json(answer)} if as_json else {}
             line = to_json(facts) if as_json else f"{one_cell(name)}\t{form.line(answer)}"
-            results.write_answer(row_of[files.places[number]].cells, line, form.cells(answer))
+            results.write_answer(row_of[files.indices[number]].cells, line, form.cells(answer))
             note(name, answer)
 
 
 class Notes:
-    """Places in the input that need a warning, such as lines or files, by what is wrong with them."""
+    """Lines or files of the input that need a warning, grouped by problem."""
 
     def __init__(self) -> None:
-        self.places: defaultdict[str, list[str]] = defaultdict(list)
+        self.locations: defaultdict[str, list[str]] = defaultdict(list)
 
-    def add(self, problem: str, place: str, applies: object = True) -> None:
+    def add(self, problem: str, location: str, applies: object = True) -> None:
         if applies:
-            self.places[problem].append(place)
+            self.locations[problem].append(location)
 
     def warn(self, count: int) -> None:
-        """Print a warning for each problem, with its number of places out of `count`, and the first of them."""
-        for problem, places in self.places.items():
-            warn(f"{problem}: {len(places):,} of {count:,} (first: {', '.join(places[:MAX_PLACES])})")
+        """Print a warning for each problem: how many of `count` lines or files have it, and the first of them."""
+        for problem, locations in self.locations.items():
+            warn(f"{problem}: {len(locations):,} of {count:,} (first: {', '.join(locations[:MAX_LOCATIONS])})")
 
 
 def load(model: str, device: str) -> "LoadedModel":
@@ -174,7 +174,7 @@ def load(model: str, device: str) -> "LoadedModel":
 
 
 def recipe_of(model: str) -> "Recipe":
-    """Read the recipe that a model was trained with; the model is given by its folder or name."""
+    """Return the recipe of a model, which is given by its folder or name."""
     from heedful.checkpoint import find_model
     from heedful.checkpoint.description import read_description
 
@@ -189,7 +189,7 @@ def reject_if(problems: dict[str, object]) -> None:
 
 
 def settings(options: Mapping[str, Any], *tables: type) -> dict[str, Any]:
-    """Return the settings from some recipe tables that a command's options of the same names override."""
+    """Return the options of a command that override settings of the same names in some tables of a recipe."""
     names = (each.name for table in tables for each in fields(table))
     return {name: options[name] for name in names if options.get(name) not in (None, [])}
 
@@ -200,6 +200,6 @@ def check_n_best(n_best: int | None, what: str, *, as_json: bool) -> None:
 
 
 def warn_of_cut_outputs(outputs: "CutOutputs", writer: Any) -> None:
-    """Warn of outputs of a `Translator`, `Captioner` or `Transcriber` that reached their length limit."""
+    """Warn about outputs of a `Translator`, `Captioner` or `Transcriber` that reached their length limit."""
     if line := outputs.line(writer.config, writer.model.max_target_positions(), "--max-extra"):
         warn(line)

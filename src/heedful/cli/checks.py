@@ -91,9 +91,9 @@ def replay(
 
 def replay_lines(update: "ReplayedUpdate") -> list[str]:
     lines = []
-    for place, batch in enumerate(update.batches):
+    for index, batch in enumerate(update.batches):
         examples = ", ".join(map(str, batch.examples))
-        lines += [f"batch {place}, epoch {update.epoch}: loss {batch.loss:.6g}; examples {examples}", ""]
+        lines += [f"batch {index}, epoch {update.epoch}: loss {batch.loss:.6g}; examples {examples}", ""]
         lines += [*size_table("tensor", batch.tensors), ""]
     lines += [*size_table("gradient", update.gradients), ""]
     logged = ""
@@ -103,10 +103,10 @@ def replay_lines(update: "ReplayedUpdate") -> list[str]:
             logged = (
                 f"; the log has {update.logged_norm:.6g}: another machine, torch, or number of threads or processes"
             )
-    lines.append(f"update {update.number}: norm of the gradient before clipping {update.norm:.6g}{logged}")
+    lines.append(f"update {update.number}: gradient norm before clipping: {update.norm:.6g}{logged}")
     if first := update.first_not_finite():
-        place, tensor = first
-        return [*lines, f"the first tensor that is not finite: {tensor.name} of {place}"]
+        origin, tensor = first
+        return [*lines, f"the first tensor that is not finite: {tensor.name} of {origin}"]
     return [*lines, "all tensors are finite"]
 
 

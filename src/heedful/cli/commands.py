@@ -10,7 +10,7 @@ from typer.main import get_command
 
 
 class Entry(NamedTuple):
-    place: str  # the function of the command, or a `typer.Typer`, as "module:name" below heedful.cli
+    target: str  # the command's function, or a `typer.Typer`, as "module:name" relative to heedful.cli
     summary: str  # the first paragraph of the command's help, which the list of commands shows
 
 
@@ -128,7 +128,7 @@ TABLE = {
 
 
 class Commands(Mapping[str, Any]):
-    """The commands of a table by name: looking one up imports its module, listing the names imports nothing."""
+    """Mapping from names to commands: looking up a command imports its module; listing the names imports nothing."""
 
     def __init__(self, table: Mapping[str, Entry]) -> None:
         self.table = table
@@ -136,12 +136,11 @@ class Commands(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.imported:
-            module, _, attribute = self.table[name].place.partition(":")
-            part = getattr(import_module(f"heedful.cli.{module}"), attribute)
-            app = part
-            if not isinstance(part, typer.Typer):
+            module, _, attribute = self.table[name].target.partition(":")
+            app = function = getattr(import_module(f"heedful.cli.{module}"), attribute)
+            if not isinstance(app, typer.Typer):
                 app = typer.Typer(add_completion=False)
-                app.command(name)(part)
+                app.command(name)(function)
             self.imported[name] = get_command(app)
         return self.imported[name]
 
@@ -155,5 +154,5 @@ class Commands(Mapping[str, Any]):
         return len(self.table)
 
     def summarised(self, name: str) -> TyperCommand | None:
-        """Return a stand-in for a command, with its name and summary, for help and shell completion."""
+        """Return a stand-in for a command, with its name and summary, for help and completion; None if unknown."""
         return TyperCommand(name, help=self.table[name].summary) if name in self.table else None

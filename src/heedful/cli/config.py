@@ -185,7 +185,7 @@ def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]
 
 
 def trained_weights(recipe: "Recipe", vocabs: tuple[int, int]) -> str:
-    """Describe how many weights of a recipe's model are trained, LoRA updates included."""
+    """Describe how many weights of a recipe's model are trained, including LoRA updates."""
     from heedful.nn.lora import add_updates
     from heedful.nn.meta_device import unallocated
     from heedful.tasks import find_task
@@ -205,8 +205,8 @@ def trained_weights(recipe: "Recipe", vocabs: tuple[int, int]) -> str:
 def summary(recipe: "Recipe", vocabs: tuple[int, int]) -> str:
     """Describe the shape of a model in one line, with its vocabulary size if it reads or writes text."""
     config = recipe.model
-    apart = recipe.data.modality == "text" and FAMILIES[config.family].pairs and not config.one_vocabulary
-    vocabulary = f"{vocabs[0]:,} + {vocabs[1]:,}" if apart else f"{vocabs[0]:,}"
+    has_two = recipe.data.modality == "text" and FAMILIES[config.family].pairs and not config.one_vocabulary
+    vocabulary = f"{vocabs[0]:,} + {vocabs[1]:,}" if has_two else f"{vocabs[0]:,}"
     return f"{config.shape()}, vocabulary {vocabulary}" if any(vocabs) else config.shape()
 
 
@@ -222,7 +222,7 @@ def kinds_table(counts: "ParameterCounts") -> "Table":
 
 
 def paper_table(rows: "list[Table3Row] | tuple[Table3Row, ...]") -> "Table":
-    """Make a table of the parameter counts in Table 3 of Vaswani et al. (2017) and the exact counts by convention."""
+    """Make a table of the parameter counts in Table 3 of Vaswani et al. (2017), and of exact ones by convention."""
     from heedful.architectures.transformer.model import CONVENTIONS
 
     computed = (f"computed as in\n{c.name},\n{c.vocab:,}-token vocabulary" for c in CONVENTIONS)

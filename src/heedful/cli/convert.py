@@ -78,7 +78,7 @@ def convert(
     """Convert a model to or from another format; its outputs stay the same.
 
     bert, clip, gpt2, llama, marian, vit and whisper are Hugging Face folders,
-    with safetensors and, for models of text, a tokenizer; opennmt and
+    with safetensors and, for text models, a tokenizer; opennmt and
     faster-whisper are in CTranslate2's format. Models that the format cannot
     represent are rejected, and unused weights are listed.
     """
@@ -161,7 +161,7 @@ def format_of(model: str) -> str:
                 f"{CONFIG} for Hugging Face, {MODEL_BIN} for CTranslate2) or hf:OWNER/NAME on the Hugging Face Hub"
             ) from error
         return HEEDFUL
-    # The format with the same name as the kind is imported first, and usually no other.
+    # The format with the same name as the kind is imported first, and usually no other is needed.
     for name in sorted(FORMATS, key=lambda name: name != kind):
         if FORMATS[name].file == file and kind in FORMATS[name].kinds:
             return name
@@ -249,7 +249,7 @@ def export(
 
     texts = None if inputs is None else list(islice(read_lines(inputs), COMPARED_INPUTS))
     replaced = ", replacing the model that was there" if out and (out / MANIFEST).is_file() else ""
-    place, commit = out or push, ""
+    destination, commit = out or push, ""
     with folder_to_push(out, push) as folder:
         with writing_folder(folder, "OUT") as free, show_progress(f"exporting {model}"):
             loaded = with_languages(load_model(model), source_language, target_language)
@@ -259,11 +259,11 @@ def export(
             with show_progress(f"uploading to {push}"):
                 commit = push_folder(folder, push, private=private)
     weights = f", {exported.parameters:,} parameters in {precision}" if exported.parameters else ""
-    typer.echo(f"{place}: {size / 1e6:.1f} MB for {exporter.title}{weights}{replaced}")
+    typer.echo(f"{destination}: {size / 1e6:.1f} MB for {exporter.title}{weights}{replaced}")
     if commit:
         typer.echo(f"pushed: {commit}")
     if to == SAFETENSORS:
-        typer.echo(f"try: {usage(find_task(loaded.recipe.task).spec, str(place))}")
+        typer.echo(f"try: {usage(find_task(loaded.recipe.task).spec, str(destination))}")
     for note in exported.notes:
         typer.echo(f"note: {note}", err=True)
     if exported.agreement:

@@ -12,7 +12,7 @@ from heedful.errors import InputError, RunError
 from heedful.progress import show_progress
 from heedful.wording import counted
 
-Files = Mapping[str, Callable[[], bytes]]  # by name relative to the folder: a function that makes the content
+Files = Mapping[str, Callable[[], bytes]]  # functions that return the content, by path relative to the folder
 Out = Annotated[Path, typer.Option(help="Folder to write to.", callback=folder_to_write)]
 
 
@@ -31,7 +31,7 @@ def write_corpus(folder: Path, files: Files, what: str, done: Callable[[int], ob
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path in folder.rglob("*"):
-            # A file that an interrupted command left under its temporary name counts as that file.
+            # A temporary file that an interrupted command left counts as the file that it would have become.
             relative, names = path.relative_to(folder), folders if path.is_dir() else files
             if relative.with_name(relative.name.removeprefix(TEMPORARY)).as_posix() not in names:
                 other = relative.as_posix()
@@ -118,7 +118,8 @@ def stories(
     typer.echo('to make each paragraph a document, set in the recipe:\n  [data]\n  documents = "paragraph"')
 
 
-MAX_TRAIN, MAX_HELD_OUT = 900_000, 40_000  # of 1,442,232 captions; 1 in 16 is for validation, 1 for test
+# Of 1,442,232 captions, 1 in 16 is held out for validation, and 1 in 16 for test.
+MAX_TRAIN, MAX_HELD_OUT = 900_000, 40_000
 
 
 def shapes(
@@ -151,7 +152,7 @@ def shapes(
 
         from heedful.corpora.shapes.corpus import Speaker
 
-        torch.set_num_threads(1)  # several would wait for each other longer than a short clip takes
+        torch.set_num_threads(1)  # with several, waiting for each other would take longer than a short clip
         speaker = Speaker(speak)
     with show_progress("drawing images", "scenes", train + valid + test) as progress:
         parts = split(train, valid, test, seed, progress.advance)

@@ -84,7 +84,7 @@ def distill(
     if not student.data.train:
         raise InputError(f"{file}: has no training data to translate; set data.train")
     for model in teacher:
-        find_model(model)  # a teacher that is missing is an error before anything is written
+        find_model(model)  # so that a missing teacher is reported before anything is written
     for path in sources or ():
         check_text(path)
     values, _ = read_toml(file)
@@ -139,7 +139,7 @@ def distilled(
     corpora: Sequence[CorpusConfig],
     originals: Sequence[CorpusConfig],
 ) -> dict[str, Any]:
-    """Return the values of a recipe that learns from the translations of corpora, and from the original ones.
+    """Return the values of the student's recipe, which trains on the translations of `corpora`, and on `originals`.
 
     All paths are relative to the recipe's data folder.
     """

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from heedful.tasks.task import Results
 
 METRICS = "bleu,chrf,ter"
-MIN_TOKENISED_LINES = 100  # lines that end in " ." from which a text is taken for tokenised, as in sacrebleu
+MIN_TOKENISED_LINES = 100  # ending in " ."; a text with as many is taken to be tokenised, as in sacrebleu
 
 
 @dataclass(frozen=True)
 class TestSet:
-    """Test set of a translator: source text, if a model translates it, and references, as lines by file name."""
+    """Test set of a translator, as lines by file name: the source text, if it is to be translated, and references."""
 
     source: dict[str, list[str]]
     references: dict[str, list[str]]
@@ -170,7 +170,7 @@ def evaluate(
             "--data locates the recipe's test set, but --reference gives another; leave one of them out": (
                 data and reference
             ),
-            "--output stores a model's translations, but --hypotheses are already stored; leave --output out": (
+            "--output saves a model's translations, but those of --hypotheses are already in a file; leave --output out": (
                 output and hypotheses
             ),
             "--beam and --max-extra are for models, but there is nothing to translate; leave them out": (
@@ -223,7 +223,7 @@ def files_test_set(source: Path | None, references: list[Path]) -> TestSet:
 
 
 def recipe_test_set(model: str, recipe: "Recipe", folder: Path | None, others: str = "") -> TestSet:
-    """Read the test set of a model's recipe; relative paths start at `folder`, or where they did in training.
+    """Read the test set of a model's recipe; `folder` is that of the data files, by default the one used in training.
 
     `others` are the options that give another test set, for messages.
     """
@@ -244,14 +244,14 @@ def recipe_test_set(model: str, recipe: "Recipe", folder: Path | None, others: s
 
 
 def located_data(recipe: "Recipe", folder: Path | None) -> "DataConfig":
-    """Return a recipe's data settings, with relative paths that start at `folder` or, if None, where they did then."""
+    """Return a recipe's data settings; `folder` is that of the data files, by default the one used in training."""
     if folder is None and not Path(recipe.data.root).is_dir():
         raise InputError(f"the recipe's data was in {recipe.data.root}, which does not exist here; give --data FOLDER")
     return replace(recipe.data, root=str(folder or recipe.data.root))
 
 
 def translated(model: str, translator: "Translator", test: TestSet, output: Path | None) -> list[str]:
-    """Translate the source text of a test set with a model; also write the translations to `output`, if not None."""
+    """Translate the source text of a test set with a model; write the translations to `output` as well, if given."""
     # The model cannot read the source's unknown tokens, and cannot write those of the references.
     sides = ((test.source, translator.tokenizers.source), (test.references, translator.tokenizers.target))
     for side, tokenizer in sides:
@@ -286,7 +286,7 @@ def translation_scores(
     scoring: "Scoring",
     lower_cased: Sequence[str] = (),
 ) -> tuple[dict[str, Any], list[str]]:
-    """Score a system's translations or, with a baseline, compare both: as JSON values, and as lines of a table."""
+    """Score translations by a system, or compare them with a baseline; return JSON values, and the lines of a table."""
     from heedful.metrics import LOWER_CASED, paired_bootstrap
     from heedful.metrics import score as score_texts
     from heedful.metrics.bootstrap import MIN_EXAMPLES, few_examples
@@ -365,13 +365,13 @@ class TaskEvaluation:
         self.printed: set[str] = set()
 
     def print_once(self, sentence: str) -> None:
-        """Print a sentence to standard error, unless another model has given it already."""
+        """Print a sentence to standard error, unless it was already printed for another model."""
         if sentence not in self.printed:
             self.printed.add(sentence)
             typer.echo(sentence, err=True)
 
     def scores(self, model: str, plot: Path | None) -> tuple[dict[str, Any], list[str]]:
-        """Score a model: as JSON values, and as lines; `plot` is the image file for the confusion matrix."""
+        """Score a model; return JSON values and lines of text. `plot` is the image file for the confusion matrix."""
         from heedful.training.logger import finite_or_none
 
         data, recipe = self.data, recipe_of(model)
@@ -386,7 +386,7 @@ class TaskEvaluation:
             "task": recipe.task,
             "scores": {name: finite_or_none(x) for name, x in scores.items()},
         }
-        width = max(map(len, scores))
+        width = max(map(len, scores), default=0)
         lines = [f"{name:{width}}  {value:9.4f}" for name, value in scores.items()]
         classes = results.outcomes.classes if results and results.outcomes else None
         if classes is None:
@@ -399,7 +399,7 @@ class TaskEvaluation:
         return facts | classes.to_dict(), [*lines, "", *classes.lines()]
 
     def comparison(self, model: str, baseline: str) -> tuple[dict[str, Any], list[str]]:
-        """Compare two models for a task, example by example: as JSON values, and as lines of a table."""
+        """Compare two models for a task, example by example; return JSON values, and the lines of a table."""
         from heedful.metrics.bootstrap import MIN_EXAMPLES, compare_scores, few_examples
 
         task = recipe_of(model).task
@@ -457,7 +457,7 @@ class TaskEvaluation:
             return task.evaluate(loaded.model, run)
 
     def warn_of_classes(self, classes: "ClassReport", model: str) -> None:
-        """List classes without an example in the test set, and warn of a model that predicts only one class."""
+        """List classes without an example in the test set, and warn about a model that predicts only one class."""
         from heedful.metrics.classes import absence, sameness
 
         for sentence in (absence(classes.absent, "the test set"), sameness(classes, model, "the test set")):
@@ -473,7 +473,7 @@ def engine_predictor(model: str, recipe: "Recipe", engine: str, device: str, sea
     misfits = []
     if recipe.task not in ENGINE_PREDICTORS or recipe.task == RANKING:
         misfits.append(f'task = "{recipe.task}": must be "language_model", or a task from text to text')
-    elif recipe.task == "language_model":  # CTranslate2 scores tokens, each given all before it
+    elif recipe.task == "language_model":  # CTranslate2 scores each token given all preceding ones
         if not recipe.data.cross_documents:
             misfits.append("data.cross_documents = false: must be true")
         if recipe.train.label_smoothing:

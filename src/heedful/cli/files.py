@@ -1,4 +1,4 @@
-"""Image, audio or video files that a command reads: listed, decoded, and reported if they cannot be read."""
+"""Image, audio and video files: list those that a command reads, decode them, and report the unreadable ones."""
 
 import os
 import sys
@@ -48,7 +48,7 @@ class FileOptions:
     channel: int | None = None
 
     def check(self, model: str, recipe: "Recipe") -> None:
-        """Reject options about kinds of files that the model does not read."""
+        """Reject options for kinds of files that the model does not read."""
         modalities = {
             "--skip-bad": (self.skip_bad, ("image", "audio", "video")),
             "--truncated": (self.truncated, ("image", "audio")),
@@ -73,24 +73,24 @@ class FileOptions:
 
 
 class ReadFiles(Generic[F, T]):
-    """Files that are decoded one after another; bad ones are left out, and reported at the end."""
+    """Iterable that decodes files one by one; files that cannot be read are left out, and reported at the end."""
 
     def __init__(self, files: Sequence[F], decode: Callable[[F], T]) -> None:
         self.files = files
         self.decode = decode
-        self.read: list[F] = []  # decoded so far
-        self.places: list[int] = []  # of these among all files
-        self.bad: list[str] = []  # errors of the others
+        self.read: list[F] = []  # files decoded so far
+        self.indices: list[int] = []  # their indices among all files
+        self.bad: list[str] = []  # errors about the others
 
     def __iter__(self) -> Iterator[T]:
-        for place, file in enumerate(self.files):
+        for index, file in enumerate(self.files):
             try:
                 decoded = self.decode(file)
             except InputError as error:
                 self.bad.append(str(error))
             else:
                 self.read.append(file)
-                self.places.append(place)
+                self.indices.append(index)
                 yield decoded
 
     def check(self, *, skip_bad: bool) -> None:
@@ -98,7 +98,7 @@ class ReadFiles(Generic[F, T]):
 
 
 def check_bad_files(bad: Sequence[str], count: int, *, skip_bad: bool) -> None:
-    """Report which of `count` files could not be read, once the others are done; an error unless `skip_bad`."""
+    """Report which of `count` files could not be read, once the others are done; raise an error unless `skip_bad`."""
     if not bad:
         return
     message = f"{counted(len(bad), 'files')} of {count:,} could not be read:" + "".join(f"\n  {one}" for one in bad)
@@ -110,10 +110,10 @@ def check_bad_files(bad: Sequence[str], count: int, *, skip_bad: bool) -> None:
 
 
 def named_files(names: Sequence[str] | None, recipe: "Recipe") -> list[Path]:
-    """List the files that are given on the command line, those in folders below it, and those in tables.
+    """List the files given on the command line: files themselves, those below folders, and those listed in tables.
 
-    "-" is for names on standard input, one per line. The recipe of the model says what the model reads, and which
-    table column contains file names. The error about bad names has a line for each.
+    "-" stands for names on standard input, one per line. The model's recipe says what the model reads, and which
+    table column contains file names. All bad names are reported in one error, with one line for each.
     """
     from heedful.data.readers.media_files import ENDINGS, NOUNS, files_below, other_files
 
@@ -145,7 +145,7 @@ def named_files(names: Sequence[str] | None, recipe: "Recipe") -> list[Path]:
 
 
 def names_on_stdin() -> list[str]:
-    """Read file names from standard input, one per line; none if it is closed, or is a terminal."""
+    """Read file names from standard input, one per line; return none if it is closed or a terminal."""
     if sys.stdin is None or sys.stdin.isatty():
         return []
     lines = (os.fsdecode(line) for line in sys.stdin.buffer.read().split(b"\n"))
@@ -154,7 +154,7 @@ def names_on_stdin() -> list[str]:
 
 
 def note_made_folders(folder: Path) -> None:
-    """Report the run, model and recipe folders below a folder, which are not read, on standard error."""
+    """Report on standard error which folders below a folder are runs, models or recipes, and so are not read."""
     if folders := made_folders(folder):
         names = ", ".join(map(str, folders[:3])) + ", ..." * (len(folders) > 3)
         warn(f"not read, because they contain runs, models or recipes: {names}")
@@ -174,10 +174,11 @@ def rows_of_files(table: Path, recipe: "Recipe", column: str | None = None) -> "
 
 
 def column_of_files(table: Path, recipe: "Recipe", column: str | None) -> str:
-    """Return the table column with file names: that of the option or the recipe, or one whose values end like files.
+    """Return the table column with file names: `column`, the recipe's column, or one whose values look like file names.
 
-    If the recipe gives no column, or a number, the first column of a table without a header is meant; if another column
-    has the files, for example because the class comes first, that one is read and reported on standard error.
+    The values are examined if the table's header does not have the recipe's column, or if that is a number. If the
+    column with files is then not the expected one, for example because the class comes first, it is reported on
+    standard error.
     """
     from heedful.tools.proposals.media_survey import file_column
 

@@ -85,7 +85,7 @@ def fill_texts(command: TextCommand, model: str, source_field: str | None, count
     loaded = load(model, device)
     filler = loaded.use_as(Filler)
 
-    def without_gaps(row: "WholeRow") -> str:  # they are not words of any vocabulary
+    def without_gaps(row: "WholeRow") -> str:  # gaps are not in any vocabulary
         return " ".join(part.strip() for part in GAP.split(row.texts[0])).strip()
 
     def answers(rows: "Iterator[WholeRow]", progress: "ProgressReporter") -> "Iterator[FilledText]":

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from heedful.data.readers.drop_report import DropReport
     from heedful.tools.proposals.text_statistics import TextStatistics
 
-HALF = ".complete-recipe"  # in an output folder: what is complete, and about to be moved up into the folder
+COMPLETE = ".complete-recipe"  # subfolder of an output folder: a complete recipe that is about to be moved up
 LONG = 100_000  # characters; a longer line is pointed out
 
 
@@ -36,7 +36,7 @@ def free_folder(source: Path, out: Path | None, task: str) -> Path:
 
 def check_free(folder: Path) -> None:
     """Reject an output folder that already has a recipe or data, so that no file is overwritten."""
-    if (folder / HALF).is_dir():  # of an `init` that was killed
+    if (folder / COMPLETE).is_dir():  # left by an `init` that was killed
         move_up(folder)
     for path in (folder / "config.toml", folder / "data"):
         if path.exists():
@@ -45,23 +45,23 @@ def check_free(folder: Path) -> None:
 
 @contextmanager
 def new_recipe(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder for config.toml and data/, which move to their folder at the end, both or neither.
+    """Yield a temporary folder for config.toml and data/; at the end, both are moved to `folder`, or neither is.
 
-    Whatever a kill leaves behind has a hidden name; the next `init` removes it, or moves it up if it was complete.
+    What a killed process leaves behind has a hidden name; the next `init` removes it or, if complete, moves it up.
     """
-    is_there = folder.exists()
-    with named_write_errors(folder), atomic_folder(folder / HALF if is_there else folder) as writer:
+    exists = folder.exists()
+    with named_write_errors(folder), atomic_folder(folder / COMPLETE if exists else folder) as writer:
         yield writer.path
-    if is_there:
+    if exists:
         with named_write_errors(folder):
             move_up(folder)
 
 
 def move_up(folder: Path) -> None:
     """Move a complete recipe from its hidden folder up into the output folder, config.toml last."""
-    for path in sorted((folder / HALF).iterdir(), key=lambda path: path.name == "config.toml"):
+    for path in sorted((folder / COMPLETE).iterdir(), key=lambda path: path.name == "config.toml"):
         path.rename(folder / path.name)
-    (folder / HALF).rmdir()
+    (folder / COMPLETE).rmdir()
 
 
 def write(file: Path, text: str) -> None:
@@ -124,11 +124,11 @@ def printed_at_the_end() -> Iterator[None]:
 
 
 def report_dropped(drops: "DropReport", *, copied: bool = False) -> None:
-    """Print on standard error how many rows are left out and why; a header is not one of them."""
+    """Print on standard error how many rows are left out and why; a header does not count."""
     for reason, count, first in drops.rows():
         if reason != "header":
-            place = f"record {first.rpartition(' ')[2]}" if copied else first
-            typer.echo(f"heedful: {counted(count, 'rows')} left out for {reason} (first: {place})", err=True)
+            location = f"record {first.rpartition(' ')[2]}" if copied else first
+            typer.echo(f"heedful: {counted(count, 'rows')} left out for {reason} (first: {location})", err=True)
 
 
 def report_parts(
@@ -136,7 +136,8 @@ def report_parts(
 ) -> None:
     """Print how many items are in each part (train, valid, test), and how many are left out of all parts.
 
-    An item is left out if its `shared`, such as the text, is already in validation or test; `example` is one of them.
+    An item is left out if what it has in `shared`, such as the text, is already held out; `example` describes such an
+    item.
     """
     typer.echo(f"\nwritten to {folder}:")
     for part, count in counts.items():
@@ -146,7 +147,7 @@ def report_parts(
 
 
 def lengths_of(texts: "TextStatistics") -> "tuple[str, np.ndarray]":
-    """Return the unit for measuring texts in this script, and the length of each text."""
+    """Return the unit in which to measure texts, which depends on their script, and the length of each text."""
     return ("characters", texts.characters) if texts.is_spaceless else ("words", texts.words)
 
 
@@ -156,20 +157,20 @@ def report_lengths(what: str, lengths: np.ndarray) -> None:
     typer.echo(f"  {what}: median {half}, 99% up to {most}, longest {longest:,}")
 
 
-def report_longest(item: str, characters: int, place: str) -> None:
-    """Print where the longest item of a text is, if it is suspiciously long."""
+def report_longest(item: str, characters: int, location: str) -> None:
+    """Print where the longest item is, such as a line, if it is suspiciously long."""
     if characters > LONG:
-        typer.echo(f"  the longest {item} has {characters:,} characters: {place}")
+        typer.echo(f"  the longest {item} has {characters:,} characters: {location}")
 
 
 def report_few(count: int, advised: int, unit: str, lesson: str, remedy: str = "add more text if you can") -> None:
-    """Print a warning if there are fewer examples than advised, which teach only a `lesson`."""
+    """Print a warning if there are fewer examples than advised; `lesson` is what a model learns from so few."""
     if count < advised:
         typer.echo(f"  with fewer than {advised:,} {unit}, a model learns {lesson}; {remedy}")
 
 
 def listed(names: Iterable[str], most: int) -> str:
-    """List names on one line, at most `most` of them."""
+    """Join names on one line, at most `most` of them."""
     names = list(names)
     return ", ".join([*names[:most], *["..."] * (len(names) > most)])
 
@@ -179,7 +180,7 @@ def script_of(script: str | None) -> str:
 
 
 def report_recipe(folder: Path, example: str | None = None, teacher: Path | None = None) -> None:
-    """Print the model size of a recipe, and the next commands; with a teacher, those of a distillation."""
+    """Print the model size of a recipe, and the next commands; with a teacher, those for distillation as well."""
     from heedful.cli.config import summary
     from heedful.tasks import find_task
     from heedful.tasks.model_size import count_model, vocabulary_sizes

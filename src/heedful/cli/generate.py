@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from heedful.predictors.generator import Generation, GenerationRequest, Generator
     from heedful.progress import ProgressReporter
 
-WINDOW = 1024  # requests that are read before their answers are written
+WINDOW = 1024  # number of requests that are read before their answers are written
 
 
 def generate(
@@ -114,7 +114,7 @@ def load_generator(model: str, device: str, precision: str, engine: str, changes
 
 
 class AnswerLengths:
-    """Counts the answers, and the tokens of those that the model ended with <eos>."""
+    """Number of answers, and the lengths in tokens of those that the model ended with <eos>."""
 
     def __init__(self) -> None:
         self.answers = 0
@@ -127,7 +127,7 @@ class AnswerLengths:
             self.early.append(len(generation.tokens))
 
     def warn(self, max_tokens: int) -> None:
-        """Warn of answers that ended before the length that the user asked for."""
+        """Warn about answers that ended before the length that the user asked for."""
         if not self.early:
             return
         shortest, longest = min(self.early), max(self.early)
@@ -140,11 +140,11 @@ class AnswerLengths:
 
 
 def requests(generator: "Generator", prompts: Iterable[str], samples: int) -> Iterator["GenerationRequest"]:
-    """Yield a generation request for each sample of each prompt; warn of overlong prompts and unknown words."""
+    """Yield a generation request for each sample of each prompt; warn about overlong prompts and unknown words."""
     from heedful.predictors.generator import GenerationRequest
 
     if generator.tokenizer.byte_ids:
-        prompts = warning_if_unknown(prompts, generator.tokenizer)  # else unknown words are reported below
+        prompts = warning_if_unknown(prompts, generator.tokenizer)  # otherwise, unknown words are reported below
     for number, prompt in enumerate(prompts, start=1):
         if not generator.reads_whole(prompt):
             problem = f"longer than the {generator.context} tokens that the model reads; only its end is read"
@@ -181,7 +181,7 @@ def stream(
 
 
 def answer_fields(request: "GenerationRequest", generation: "Generation", generator: "Generator") -> dict[str, Any]:
-    """Return the JSON fields of a generated answer; `pieces` has each token with a score, <eos> included."""
+    """Return the JSON fields of a generated answer; `pieces` has each token with a score, including <eos>."""
     ended = generation.reason == "eos"
     return {
         "prompt": request.prompt,

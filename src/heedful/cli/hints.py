@@ -1,4 +1,4 @@
-"""Help for any terminal width, and hints about wrong commands, options and numbers, other toolkits' names included."""
+"""Help for any terminal width, and hints for wrong numbers, commands and options, such as those of other toolkits."""
 
 import re
 import shutil
@@ -12,9 +12,9 @@ from typer.core import TyperGroup
 from heedful.cli.commands import TABLE, Commands
 from heedful.errors import InputError
 
-MIN_COLUMNS = 20  # per line
-MAX_OWNERS = 3  # commands to suggest for an option that the user gave to another one
-MIN_TABLE_COLUMNS = 60  # of a terminal; with fewer, a table would cut the names of options
+MIN_COLUMNS = 20  # the minimum width of a help text
+MAX_OWNERS = 3  # commands to suggest for an option that the user gave to another command
+MIN_TABLE_COLUMNS = 60  # a table in a narrower terminal would cut off the names of options
 
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # the base class of all errors in a command line
 NUMBERS = {"int_parsing": "an integer", "float_parsing": "a number"}  # by the type of pydantic's error
@@ -44,15 +44,15 @@ OTHER_COMMANDS = {
 }
 COMMANDS = {name: words for words, names in OTHER_COMMANDS.items() for name in names.split()}
 
-# Options, of which a command has at most one, and their names in other toolkits. Names of settings are not here: an
-# option that overrides a setting shares the setting's other names.
+# Alternative options, of which a command has at most one, and their names in other toolkits. Names of settings are not
+# here: an option that overrides a setting shares the setting's other names.
 OTHER_OPTIONS = {
     "--batch-tokens": "b",
     "--beam": "beams",
-    "--count --top-k": "k",
+    "--count --top-k": "k top",
     "--data": "data_dir dataset",
     "--force": "overwrite overwrite_output_dir",
-    "--hypotheses": "hypothesis",
+    "--hypotheses": "hypothesis prediction predictions translation translations",
     "--input": "i",
     "--input --source": "input input_file src test_file",
     "--kind --from": "model_type",
@@ -68,11 +68,11 @@ OTHER_OPTIONS = {
     "--precision": "compute_type half",
     "--processes": "gpus n_gpu nproc_per_node world_size",
     "--processes --gpus": "num_gpus",
-    "--reference": "ref references tgt",
+    "--reference": "ref references target tgt",
     "--samples --n-best": "num_return_sequences num_samples",
     "--samples --n-best --count": "n",
     "--source --seed": "s",
-    "--source-field": "column text_column",
+    "--source-field": "column text_column text_field",
     "--source-language --language": "source_lang src_lang",
     "--target-field": "label label_column",
     "--target-language --language": "target_lang tgt_lang",
@@ -87,7 +87,7 @@ class TerminalContext(typer.Context):
     """Context of a command that fits its help to the terminal."""
 
     def get_help(self) -> str:
-        """Print the help of the command, as typer does in this place, and return nothing more to print."""
+        """Print the help of the command, as typer's own method does, and return an empty string."""
         columns = shutil.get_terminal_size().columns
         if columns >= MIN_TABLE_COLUMNS:
             return super().get_help()
@@ -97,7 +97,7 @@ class TerminalContext(typer.Context):
 
 
 class HintedGroup(TyperGroup):
-    """Group of all commands; an error about an unknown command or option suggests what may be meant."""
+    """Group of all commands; the error about an unknown command or option suggests the one that may be meant."""
 
     context_class = TerminalContext
     commands: Any
@@ -123,10 +123,11 @@ class HintedGroup(TyperGroup):
             if suggestion := meant_command(args[0], self):
                 explain(error, f"No such command '{args[0]}'.", f"`heedful {suggestion}`")
             raise
-        if name is None or listed is None:  # while a shell completes
+        if name is None or listed is None:  # during shell completion
             return name, listed, rest
         command = self.commands[name]
-        for each in (command, *(inner for _, inner in commands_of(command))):  # whose help fits the terminal as well
+        # The help of the command and of its subcommands also fits the terminal.
+        for each in (command, *(inner for _, inner in commands_of(command))):
             each.context_class = TerminalContext
         return name, command, rest
 
@@ -174,7 +175,7 @@ def narrow_help(context: Any, columns: int) -> str:
 
 
 def number_problem(error: Any) -> str | None:
-    """Say which number an option takes, for a value that is no such number; None for other errors."""
+    """Return a message for a value that is not a number, or not in the option's range; None for other errors."""
     details = getattr(error.__cause__, "errors", list)()  # of pydantic, which recent versions of typer use
     parameter = getattr(error, "param", None)
     if not details or parameter is None:
@@ -195,7 +196,7 @@ def explain(error: Any, problem: str, suggestion: str) -> None:
 
 
 def meant_command(name: str, group: Any) -> str | None:
-    """Find the words after `heedful` for what a command of this name does in other toolkits, if any."""
+    """Return the command, as the words after `heedful`, that an unknown name may mean; None if there is none."""
     folded = re.sub(r"[-_]", "", name.lower())
     if folded in COMMANDS or folded in group.commands:
         return COMMANDS.get(folded, folded)
@@ -204,17 +205,17 @@ def meant_command(name: str, group: Any) -> str | None:
 
 
 def meant_option(option: str, command: Any, group: Any, near: Sequence[str] | None) -> str | None:
-    """Find what an unknown option of a command may mean, as the end of a question; None: unknown.
+    """Return what an unknown option of a command may mean, as the end of a question; None if nothing is found.
 
-    `near` are options of the command with a similar spelling.
+    `near` are the command's options with a similar spelling.
     """
     from heedful.cli.options import option_of
     from heedful.config.unknown_keys import nearest, same_name
 
     name = option.lstrip("-").replace("-", "_").lower()
-    spelled, own = f"--{name.replace('_', '-')}", options_of(command)
+    long_form, own = f"--{name.replace('_', '-')}", options_of(command)
     keys = sorted(same_name(name), key=lambda key: not key.startswith(("train.", "optimizer.")))
-    others = (spelled, *OPTIONS.get(name, ()), *(option_of(key.rpartition(".")[2]) for key in keys))
+    others = (long_form, *OPTIONS.get(name, ()), *(option_of(key.rpartition(".")[2]) for key in keys))
     for other in others:
         if other in own:
             return other
@@ -238,7 +239,7 @@ def options_of(command: Any) -> list[str]:
 
 
 def commands_of(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Iterate over all commands and groups below a group: the words that call each, and the command."""
+    """Yield all commands and groups below a group: for each, the words on the command line, and the command."""
     for name, command in getattr(group, "commands", {}).items():
         yield (*before, name), command
         yield from commands_of(command, (*before, name))

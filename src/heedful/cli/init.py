@@ -154,8 +154,8 @@ def init(
             return
         if task not in (None, "translation") or choice.columns:
             raise InputError(
-                "two files are a text and its translation, line by line: leave out --task and the column options; put "
-                "texts and their labels in one .tsv, .csv or .jsonl file"
+                "two files are read as a text and its translation, line by line: leave out --task and the column "
+                "options; texts and their labels belong in one .tsv, .csv or .jsonl file"
             )
         for file in (source, target):
             if ending_of(file) in READERS:

@@ -60,13 +60,13 @@ T = TypeVar("T")
 
 PARTS = ("train", "valid", "test")
 SHARE = 10  # one text in 10 is held out for validation, and one for testing
-ADVISED_EXAMPLES = 1000  # with fewer there is a warning
+ADVISED_EXAMPLES = 1000  # fewer cause a warning
 ADVISED_REPLIES = 10_000
 START = "start from a pretrained model (--set train.start=RUN), or add more data"
 MIN_CLASS_SIZE = 5  # examples; smaller classes are rare
 MAX_SHOWN = 20  # classes
 MAX_EXCERPT = 40  # characters of a text in a message
-MANY_ARTICLES = 20  # from this number on, whole articles are held out
+MANY_ARTICLES = 20  # with at least so many, whole articles are held out
 UNCUT = FilterConfig(max_characters=10**9)  # so that no context of a dialogue is cut
 
 Exchange = list[SentencePair]  # the replies of one dialogue, each with its context, or one text and its answer
@@ -78,12 +78,12 @@ class LabelledRequest:
 
     corpus: CorpusConfig
     task: str
-    out: Path | None  # None: the output folder is named after the file
+    out: Path | None  # if None, the output folder is named after the file
     bad_utf8: BadUtf8
     parts: Mapping[str, CorpusConfig] = field(default_factory=dict)  # the user's validation and test sets
-    notation: "Notation" = "point"  # of the numbers of a regression; the parts contain them with a decimal point
-    is_copy: bool = False  # True if the file is a temporary copy of the user's, with other line numbers
-    labels: tuple[str, ...] = ()  # the classes as the parts contain them: 2 for labels that are written 2.0
+    notation: "Notation" = "point"  # of the numbers for regression; in the parts, they have a decimal point
+    is_copy: bool = False  # whether the file is a temporary copy of the user's, with other line numbers
+    labels: tuple[str, ...] = ()  # the classes as written in the parts: 2 for labels that the file has as 2.0
 
     @property
     def data(self) -> DataConfig:
@@ -94,7 +94,7 @@ class LabelledRequest:
         return free_folder(Path(self.corpus.source), self.out, self.task)
 
     def division(self, members: Mapping[int, Collection[str]]) -> Split:
-        """Divide groups of examples so that each part has each class; parts that the user provides are not held out."""
+        """Divide groups of examples so that each part has every class; do not hold out parts that the user provides."""
         if {"valid", "test"} <= self.parts.keys():
             return Split()
         return split_by_class(members, SHARE).without(self.parts.keys())
@@ -115,9 +115,9 @@ class LabelledRequest:
             for part, corpus in self.parts.items():
                 yield from ((part, (line(example),)) for example in read(corpus))
 
-        with new_recipe(folder) as place:
-            counts = write_parts(place / "data", lines(), {part: (f"{part}{ending}",) for part in PARTS})
-            write(place / "config.toml", recipe)
+        with new_recipe(folder) as staging:
+            counts = write_parts(staging / "data", lines(), {part: (f"{part}{ending}",) for part in PARTS})
+            write(staging / "config.toml", recipe)
         return counts
 
 
@@ -129,8 +129,8 @@ def texts_of(folder: Path, bad_utf8: str, ending: str = ".jsonl", **fields: str)
 def init_labelled(request: LabelledRequest) -> None:
     """Write the recipe of a classifier or regression model, and hold out text for validation and test.
 
-    No text or near copy of it is in two parts. In validation and test, the same text with the same label occurs once; a
-    text with several labels, for example from several raters, occurs once with each of them.
+    No two parts share a text or a near copy of one. In validation and test, the same text with the same label occurs
+    once; a text with several labels, for example from several raters, occurs once with each of them.
     """
     corpus, task = request.corpus, request.task
     folder = request.folder()
@@ -172,8 +172,8 @@ def init_labelled(request: LabelledRequest) -> None:
     if copies:
         text = text_of(copies[0])
         excerpt = repr(text if len(text) <= MAX_EXCERPT else f"{text[:MAX_EXCERPT]}...")
-        place = f"{'record' if request.is_copy else 'line'} {copies[0].line:,}"
-        remark = f", such as {excerpt}, {place}; to keep them, give a folder with files train, valid and test"
+        location = f"{'record' if request.is_copy else 'line'} {copies[0].line:,}"
+        remark = f", such as {excerpt}, {location}; to keep them, give a folder with files train, valid and test"
     total = sum(counts.values()) + len(copies)
     report_parts(folder / "data", counts, "examples", total, "text with the same label", remark)
     if not request.parts:
@@ -313,10 +313,10 @@ def init_answers(request: LabelledRequest) -> None:
     for question in questions:
         parts[division.part(group(question))].append(question)
     parts |= {part: list(read_squad(other, data)) for part, other in request.parts.items()}
-    with new_recipe(folder) as place:
+    with new_recipe(folder) as staging:
         lines = ((part, (squad_of(parts[part]),)) for part in PARTS)
-        write_parts(place / "data", lines, {part: (f"{part}.json",) for part in PARTS})
-        write(place / "config.toml", propose_encoder(side, "span_qa", (), texts_of(folder, data.bad_utf8, ".json")))
+        write_parts(staging / "data", lines, {part: (f"{part}.json",) for part in PARTS})
+        write(staging / "config.toml", propose_encoder(side, "span_qa", (), texts_of(folder, data.bad_utf8, ".json")))
     counts = {part: len(some) for part, some in parts.items()}
     report_parts(folder / "data", counts, "questions", sum(counts.values()), "passage")
     report_recipe(folder)
@@ -363,7 +363,7 @@ def init_replies(request: LabelledRequest) -> None:
         report_lengths(f"{name} {measure}", lengths)
     report_few(statistics.pairs, ADVISED_REPLIES, "pairs", "phrases rather than answers")
 
-    # A reply can be judged if no text of its exchange is blank.
+    # Only an exchange without blank texts is suitable for evaluation.
     divided = request.division(dict.fromkeys(beginnings, ("",))).divide(
         exchanges(corpus, request, DropReport()),
         lambda exchange: exchange[0].source,
@@ -374,11 +374,11 @@ def init_replies(request: LabelledRequest) -> None:
         last = exchange[-1]
         if task != "dialogue":
             return json_line({"source": last.source, "target": last.target})
-        reply_places = {len(pair.source.split(TURN_SEPARATOR)) for pair in exchange}
+        reply_indices = {len(pair.source.split(TURN_SEPARATOR)) for pair in exchange}
         turns = [*last.source.split(TURN_SEPARATOR), last.target]
         messages: list[dict[str, Any]] = [
-            {"role": "assistant" if place in reply_places else "user", "content": turn}
-            for place, turn in enumerate(turns)
+            {"role": "assistant" if index in reply_indices else "user", "content": turn}
+            for index, turn in enumerate(turns)
         ]
         return json_line({"source": messages})
 

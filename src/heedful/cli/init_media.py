@@ -113,7 +113,7 @@ class MediaRequest:
 def media_request(
     source: Path, user_choice: TaskChoice, out: Path | None, bad_utf8: BadUtf8, columns: "Sequence[Column]" = ()
 ) -> MediaRequest | None:
-    """Make the request for a folder or table of images, audio or videos; None if there are none, or for another task.
+    """Return the request for a folder or table of images, audio or videos; None if there are none or for other tasks.
 
     `columns` are the columns of a table.
     """
@@ -161,7 +161,7 @@ def interpret_folder(source: Path, kind: "Kind") -> Interpretation:
 def interpret_media_table(
     source: Path, columns: "Sequence[Column]", files: str, kind: "Kind", user_choice: TaskChoice
 ) -> Interpretation:
-    """Decide what a table of images, audio files or videos is for: their classes, or texts about them."""
+    """Decide which task a table of images, audio files or videos is for: predicting classes, or writing texts."""
     target, writes, certainty, other = target_of(columns, files, user_choice.target, str(source))
     writes = writes if user_choice.task is None else user_choice.task in TEXT_TASKS.values()
     tasks = TEXT_TASKS if writes else TASKS
@@ -183,8 +183,8 @@ def init_media(request: MediaRequest) -> None:
     parts = parts_of_folder(request.source, request.data).folders if request.source.is_dir() else {}
     surveyed = replace(request.corpus, source=str(parts.get("train", request.source)))
     with show_progress(f"reading {surveyed.source}", "files") as progress:
-        every = media_files(surveyed, request.data, drops := DropReport())
-        files = [file for file in progress.over(every) if not parts or file.target.lower() not in UNLABELLED]
+        all_files = media_files(surveyed, request.data, drops := DropReport())
+        files = [file for file in progress.over(all_files) if not parts or file.target.lower() not in UNLABELLED]
         survey: MediaSurvey[Any] = survey_media(files, surveyed, FACTS[request.kind])
     report_dropped(drops)
     report_files(survey, request, are_given=len(parts) > 1)
@@ -194,15 +194,15 @@ def init_media(request: MediaRequest) -> None:
             f"  {counted(len(moving), 'files')} ending in {' or '.join(MOVING)}: only the first frame is read; for "
             f"videos, add --task {TASKS['video']}"
         )
-    with new_recipe(folder) as place:
-        corpora = hold_out(files, survey, request, parts, folder, place)
+    with new_recipe(folder) as staging:
+        corpora = hold_out(files, survey, request, parts, folder, staging)
         texts = RecipeData(folder.resolve().name, request.bad_utf8, corpora)
         if request.writes:
             language = SCRIPTS.get(survey.texts.script or "")
             recipe = propose_writer(request.kind, survey, language, this_machine(), texts)
         else:
             recipe = propose_classifier(request.kind, survey, in_order(survey.labels), this_machine(), texts)
-        write(place / "config.toml", recipe)
+        write(staging / "config.toml", recipe)
     report_recipe(folder, str(files[0].path))
 
 
@@ -212,11 +212,11 @@ def hold_out(
     request: MediaRequest,
     parts: Mapping[str, Path],
     folder: Path,
-    place: Path,
+    staging: Path,
 ) -> "dict[str, Keys]":
     """Write a table of files for each part, and report how the files are split; existing part folders are kept.
 
-    The tables are written to `place`, which is renamed to `folder` at the end. No two parts share a file, copies of a
+    The tables are written to `staging`, which is renamed to `folder` at the end. No two parts share a file, copies of a
     file, or files from the same speaker or folder, where these are known.
     """
     corpus = request.corpus
@@ -244,7 +244,7 @@ def hold_out(
         path = relative_path(file.path, folder / "data")
         return (json_line({source_field: path, target_field: file.target}),)
 
-    labelled = {  # in folders of parts, the files that have a class
+    labelled = {  # files with a class, in part folders that also have files without one
         part: [
             file
             for file in media_files(CorpusConfig(source=str(path)), request.data)
@@ -256,7 +256,7 @@ def hold_out(
     names = {part: (f"{part}.jsonl",) for part in PARTS if part not in other_parts or part in labelled}
     lines = [(part, line(file)) for part, (_, (file, _)) in divided]
     lines += [(part, line(file)) for part, of_part in labelled.items() for file in of_part]
-    counts = write_parts(place / "data", lines, names)
+    counts = write_parts(staging / "data", lines, names)
     report_parts(folder / "data", counts, "files", len(readable) + sum(map(len, labelled.values())), "content")
     if missing:
         typer.echo(
@@ -290,7 +290,7 @@ def report_files(survey: "MediaSurvey[Any]", request: MediaRequest, *, are_given
         if len(survey.labels) < 2:
             source, remedy = request.source, "a classifier needs at least two classes"
             tables = sorted(path for path in source.glob("*") if ending_of(path) in READERS) if source.is_dir() else []
-            if tables:  # they may have other classes
+            if tables:  # which may contain the classes
                 remedy = f"if a table there has the classes, give the table, as in: heedful init {tables[0]}"
             name = next(iter(survey.labels))
             raise InputError(f"{corpus.source}: all files have the class {name!r}; {remedy}")

@@ -95,15 +95,15 @@ class Interpretation:
     """The task that a file or a folder seems to be for."""
 
     source: Path
-    content: str  # in words
+    content: str  # description of what it contains
     choice: TaskChoice  # the task, and the columns that it reads
     certainty: Certainty
     second: TaskChoice | None = None  # the next best choice
     unused: tuple[str, ...] = ()  # columns or folders that are not read
-    command: tuple[str, ...] = ()  # arguments of the next best one, if not `second`
+    command: tuple[str, ...] = ()  # arguments of the next best command, if it is not that of `second`
 
     def command_of(self, choice: TaskChoice) -> str:
-        """Return the command for a choice."""
+        """Return the command that makes a choice."""
         return shlex.join(["heedful", "init", str(self.source), *choice.options()])
 
     def line(self) -> str:
@@ -162,7 +162,8 @@ OF_SHAPES = {
     ".conll": "tagging",
     ".json": "span_qa",
 }
-LINES: "dict[str, Certainty]" = {"fasttext": "certain", "labels": "likely", "first words": "unsure"}  # with labels
+# How certain it is that lines of a shape have labels.
+LINES: "dict[str, Certainty]" = {"fasttext": "certain", "labels": "likely", "first words": "unsure"}
 MEDIA_DATA = "a folder with one subfolder of files per class, or a table of file names and classes"
 FORMATS = {  # of the data for tasks that do not read a table of texts and labels
     "translation": "a second file with the line-by-line translation, or a table with both sides",
@@ -175,7 +176,7 @@ FORMATS = {  # of the data for tasks that do not read a table of texts and label
     "span_qa": "a JSON file in SQuAD's format",
 }
 PLAIN = (".txt", ".text", ".md")
-TEXTS = (*PLAIN, *OPENERS, ".jsonl", ".json")  # extensions of files that are hardly one side of a translation
+TEXTS = (*PLAIN, *OPENERS, ".jsonl", ".json")  # extensions of files that are rarely one side of a translation
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ class InitRequest:
     """Arguments of `heedful init` for one file or folder."""
 
     source: Path
-    choice: TaskChoice  # as far as the user makes it
+    choice: TaskChoice  # as far as the user has made it
     out: Path | None
     bad_utf8: BadUtf8
     parts: Mapping[str, CorpusConfig] = field(default_factory=dict)  # a translator's validation and test sets
@@ -204,8 +205,8 @@ class RecognisedFile:
 
     path: Path  # the user's file, or a temporary one with the same records
     source: Path  # the user's file
-    content: str  # of that, in words
-    shape: "TextShape | None" = None  # if it is not what its name says
+    content: str  # description of what the user's file contains
+    shape: "TextShape | None" = None  # if it is not what the name suggests
 
     @property
     def is_copy(self) -> bool:
@@ -269,7 +270,8 @@ def init_languages(request: InitRequest, layout: "FolderLayout") -> None:
     parts = {part: CorpusConfig(source=str(a), target=str(b)) for part, (a, b) in layout.files.items()}
     train = parts.pop("train")
     content = f"{Path(train.source).name} with its translation {Path(str(train.target)).name}"
-    content += "".join(f", {part} {Path(pair.source).name}" for part, pair in parts.items())
+    names = {"valid": "validation set", "test": "test set"}
+    content += "".join(f", {names[part]} {Path(pair.source).name}" for part, pair in parts.items())
     command = (str(train.target), train.source)
     choice = TaskChoice("translation")
     Interpretation(request.source, content, choice, "certain", None, layout.unused, command).confirm()
@@ -319,13 +321,13 @@ def init_file(request: InitRequest, parts: Mapping[str, Path] | None = None, unu
         files = [request.source, *(parts or {}).values()]
         folders = [Path(temporary, str(number)) for number in range(len(files))]
         try:
-            forms = [recognise_file(file, request, place) for file, place in zip(files, folders, strict=True)]
+            forms = [recognise_file(file, request, folder) for file, folder in zip(files, folders, strict=True)]
             others = dict(zip(parts or {}, (file.path for file in forms[1:]), strict=True))
             init_recognised(forms[0], others, request, unused)
         except InputError as error:
             message = str(error)
-            for file, place in zip(files, folders, strict=True):
-                copy = str(place / copy_name(file, ""))
+            for file, folder in zip(files, folders, strict=True):
+                copy = str(folder / copy_name(file, ""))
                 for ending in (".jsonl", ".json", ".conll"):
                     message = message.replace(f"{copy}{ending}, line ", f"{file}, record ").replace(
                         copy + ending, str(file)
@@ -334,12 +336,12 @@ def init_file(request: InitRequest, parts: Mapping[str, Path] | None = None, unu
 
 
 def copy_name(source: Path, ending: str) -> str:
-    """Return the name of a temporary file; a recipe named after it has the same name as one for the user's file."""
+    """Return the name for a temporary copy of a file; a recipe named after either of them has the same name."""
     return source.resolve().name.split(".")[0] + ending
 
 
-def recognise_file(path: Path, request: InitRequest, place: Path) -> RecognisedFile:
-    """Recognise the shape of a file; records in a shape that heedful does not train on go to a temporary file."""
+def recognise_file(path: Path, request: InitRequest, folder: Path) -> RecognisedFile:
+    """Recognise the shape of a file; if heedful cannot train on it, write its records to a temporary `folder`."""
     from heedful.tools.proposals.folder_layout import PACKED, packed_content
 
     if ending_of(path) in PACKED:
@@ -360,7 +362,7 @@ def recognise_file(path: Path, request: InitRequest, place: Path) -> RecognisedF
     with show_progress(f"reading {path}"):
         try:
             ending, lines = records_of(path, shape, bad_utf8)
-            copy = place / copy_name(path, ending)
+            copy = folder / copy_name(path, ending)
             copy.parent.mkdir(parents=True)
             with copy.open("w", encoding="utf-8") as stream:
                 stream.writelines(f"{line}\n" for line in lines)

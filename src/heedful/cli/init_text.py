@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from heedful.tools.proposals.running_text import TextSurvey
     from heedful.tools.proposals.text_statistics import TextStatistics
 
-PARTS = {"train": (0.0, 0.9), "valid": (0.9, 0.95), "test": (0.95, 1.0)}  # of a running text
+PARTS = {"train": (0.0, 0.9), "valid": (0.9, 0.95), "test": (0.95, 1.0)}  # shares of a running text
 MIN_CHARACTERS = 2000  # a shorter text is rejected
-ADVISED_CHARACTERS = 300_000  # with fewer there is a warning
+ADVISED_CHARACTERS = 300_000  # fewer cause a warning
 ADVISED_PAIRS = 10_000
 TEACHER = "teacher"  # subfolder of the recipe of a fast translator
 MAX_EXCERPT = 60  # characters of an example that are printed
@@ -84,10 +84,10 @@ def init_text(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: BadUt
     corpora = {part: {**source, "part": list(share)} for part, share in PARTS.items()}
     propose = propose_gpt if task == "language_model" else propose_bert
     recipe = propose(statistics, this_machine(), RecipeData(folder.resolve().name, bad_utf8, corpora))
-    with new_recipe(folder) as place:
+    with new_recipe(folder) as staging:
         if copied:
-            write(place / copy, text.read_text(encoding="utf-8"))
-        write(place / "config.toml", recipe)
+            write(staging / copy, text.read_text(encoding="utf-8"))
+        write(staging / "config.toml", recipe)
     typer.echo("\nsplit of each file: first 90% for training, next 5% for validation, last 5% for testing")
     report_recipe(folder, statistics.beginning if task == "language_model" else f"{statistics.beginning} [MASK]")
 
@@ -129,10 +129,10 @@ def init_pairs(request: PairsRequest) -> None:
             f"source: column {corpus.source_field!r}; target: column {corpus.target_field!r}; if this is wrong, set "
             "--source-field and --target-field"
         )
-    here, there = (corpus.source, corpus.target) if corpus.target else (corpus.source_field, corpus.target_field)
+    names = (corpus.source, corpus.target) if corpus.target else (corpus.source_field, corpus.target_field)
     languages = (
-        language_of("source", request.source_language, here, statistics.source),
-        language_of("target", request.target_language, there, statistics.target),
+        language_of("source", request.source_language, names[0], statistics.source),
+        language_of("target", request.target_language, names[1], statistics.target),
     )
     if languages[0] == languages[1]:  # both sides would get the same file name
         raise InputError(f"both languages are {languages[0]}; give --source-language and --target-language")
@@ -142,16 +142,16 @@ def init_pairs(request: PairsRequest) -> None:
     report_strangers(statistics, request)
     corpora = {part: corpus_keys(corpus, folder) for part, corpus in {"train": corpus, **request.parts}.items()}
     machine = this_machine()
-    with new_recipe(folder) as place:
-        corpora |= hold_out(statistics, request, folder, place, languages)
+    with new_recipe(folder) as staging:
+        corpora |= hold_out(statistics, request, folder, staging, languages)
         texts = RecipeData(folder.resolve().name, request.bad_utf8, corpora)
         if not request.fast:
-            write(place / "config.toml", propose_translator(statistics, machine, texts, languages))
+            write(staging / "config.toml", propose_translator(statistics, machine, texts, languages))
         else:
-            write(place / "config.toml", propose_translator(statistics, machine, texts, languages, FAST))
-            above = {part: in_parent(keys) for part, keys in corpora.items()}
-            teacher = replace(texts, name=f"{texts.name}-{TEACHER}", corpora=above)
-            write(place / TEACHER / "config.toml", propose_translator(statistics, machine, teacher, languages))
+            write(staging / "config.toml", propose_translator(statistics, machine, texts, languages, FAST))
+            parent_corpora = {part: in_parent(keys) for part, keys in corpora.items()}
+            teacher = replace(texts, name=f"{texts.name}-{TEACHER}", corpora=parent_corpora)
+            write(staging / TEACHER / "config.toml", propose_translator(statistics, machine, teacher, languages))
     report_recipe(folder, teacher=folder / TEACHER if request.fast else None)
 
 
@@ -208,11 +208,11 @@ def corpus_keys(corpus: CorpusConfig, folder: Path) -> "Keys":
 
 
 def hold_out(
-    statistics: "ParallelSurvey", request: PairsRequest, folder: Path, place: Path, languages: tuple[str, str]
+    statistics: "ParallelSurvey", request: PairsRequest, folder: Path, staging: Path, languages: tuple[str, str]
 ) -> "dict[str, Keys]":
     """Write the held-out parts, and the rest for training; return the recipe keys of each part.
 
-    They are written to `place`, which is renamed to `folder` at the end.
+    The files are written to `staging`, which is renamed to `folder` at the end.
     """
     missing = [part for part in ("valid", "test") if part not in request.parts]
     if not missing:
@@ -234,7 +234,7 @@ def hold_out(
     with show_progress(f"writing {folder}", "pairs", statistics.pairs) as progress:
         pairs = progress.over(read_pairs(request.corpus, DataConfig(bad_utf8=request.bad_utf8)))
         divided = division.divide(pairs, lambda pair: pair.source, can_be_held_out)
-        counts = write_parts(place / "data", ((part, lines(pair)) for part, pair in divided), names)
+        counts = write_parts(staging / "data", ((part, lines(pair)) for part, pair in divided), names)
     report_parts(folder / "data", counts, "pairs", statistics.pairs, "source sentence")
     return keys
 
@@ -265,7 +265,7 @@ def report_pairs(statistics: "ParallelSurvey", languages: tuple[str, str]) -> No
 
 
 def report_strangers(statistics: "ParallelSurvey", request: PairsRequest) -> None:
-    """Warn of lines of a parallel text whose two sides do not seem to be aligned, with examples."""
+    """Warn about lines of a parallel text whose two sides do not seem to be aligned, with examples."""
     with show_progress("comparing both sides"):
         runs = misaligned_lines(statistics.source, statistics.target)
     if not runs:

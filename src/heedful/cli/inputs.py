@@ -1,4 +1,4 @@
-"""Input of a command: texts on the command line, lines of a file or of standard input, or table rows."""
+"""Input of a command: texts on the command line, lines of a file or of standard input, or rows of a table."""
 
 import atexit
 import os
@@ -34,9 +34,9 @@ T = TypeVar("T")
 STANDARD_INPUT = Path("-")
 BLOCK = 1 << 20  # bytes read at a time
 LINE_COLUMN = "text"  # the column for the lines of a plain text file, if the output is a table
-CHECKED_CHARACTERS = 1000  # of a line, to see whether the vocabulary covers its script
-UNKNOWN_SHARE = 0.25  # of characters or words; texts in a language of the model stay below it
-MIN_UNKNOWN = 20  # unknown characters or words, from which on the share in the text so far counts
+CHECKED_CHARACTERS = 1000  # at the beginning of a line, to see whether the vocabulary covers its script
+UNKNOWN_SHARE = 0.25  # of characters or words; texts in a language of the model have fewer unknown ones
+MIN_UNKNOWN = 20  # unknown characters or words before their share of the text so far is considered
 
 
 def texts_argument(help: str) -> Any:
@@ -45,7 +45,7 @@ def texts_argument(help: str) -> Any:
 
 
 def input_file(texts: list[str] | None, source: Path | None, form: InputFormat | None) -> Path | None:
-    """Return the file to read the input from; None: the texts on the command line, or standard input.
+    """Return the file to read the input from; None means the texts on the command line, or standard input.
 
     A table is read more than once, and its name determines its format. So a table from standard input or a pipe, or a
     file whose name suggests another format, is copied to a temporary file, which is deleted at the end.
@@ -87,12 +87,12 @@ def input_lines(texts: list[str] | None, source: Path | None) -> Iterable[str]:
 
         for text in texts:
             if text in bundled_names() or (os.path.isdir(text) and model_in(Path(text))):
-                remedy = f"is a model, not a text; to use it: --model {text}"
+                remedy = f"is a model, not a text; to use it, give --model {text}"
             elif os.path.isfile(text):
-                remedy = f"is a file, not a text; to read it: --input {text}"
+                remedy = f"is a file, not a text; to read it, give --input {text}"
             else:
                 continue
-            raise InputError(f"{text} {remedy}. A text that happens to be such a name can be given on standard input")
+            raise InputError(f"{text} {remedy}. If it is meant as a text, pass it on standard input")
         return texts
     if source:
         return read_lines(source)
@@ -102,23 +102,23 @@ def input_lines(texts: list[str] | None, source: Path | None) -> Iterable[str]:
 
 
 def place_of(source: Path | None, line: int) -> str:
-    """Describe a line of the input in messages: its file, if there is one, and its number from 1."""
+    """Return where a line of the input is, for messages: its file, if there is one, and its number from 1."""
     return f"{source or 'input'}, line {line:,}"
 
 
 @dataclass(frozen=True)
 class TextRows:
-    """Input texts of a command: the texts in each row, with all cells of the row."""
+    """Input of a command: rows, each with the texts to read and all its cells."""
 
     rows: Iterator["WholeRow"]
-    count: int | None  # of the rows, if known
+    count: int | None  # number of rows, if known
     unit: str  # "line", or "row" for a table, in messages
     columns: tuple[str, ...] = (LINE_COLUMN,)  # names of the cells
-    separator: str = ","  # of the columns of an input .csv file
+    separator: str = ","  # between the columns, if the input is a .csv file
 
 
 def line_rows(lines: Iterable[str], source: Path | None, max_texts: int = 1) -> TextRows:
-    """Return a row for each line, which contains one text, or up to `max_texts` separated by tabs."""
+    """Return one row per line; a line contains one text, or up to `max_texts` texts separated by tabs."""
 
     def rows() -> "Iterator[WholeRow]":
         for number, line in enumerate(lines, start=1):
@@ -133,7 +133,7 @@ def line_rows(lines: Iterable[str], source: Path | None, max_texts: int = 1) -> 
 
 
 def table_rows(source: Path, texts: "TextRequest") -> TextRows:
-    """Read the texts in some columns of a table; all rows are read once beforehand, so that errors show at once."""
+    """Read the texts in some columns of a table; all rows are read once beforehand, so that errors are found early."""
     choice = choose_columns(source, texts)
     report = DropReport()
     first, count = None, 0
@@ -159,7 +159,7 @@ def texts_of(recipe: "Recipe | None", *names: str | None, fields: tuple[str, ...
     """Return what a recipe says about the texts that a model reads from a table.
 
     `names` are the columns given as options, one for each text; None where an option is missing. `fields` are the
-    recipe's column names; None: its `source_field`.
+    recipe's column names; if None, its `source_field`.
     """
     recipe = recipe or Recipe()
     columns, data = columns_of(recipe), recipe.data
@@ -170,7 +170,7 @@ def texts_of(recipe: "Recipe | None", *names: str | None, fields: tuple[str, ...
 
 
 def columns_of(recipe: "Recipe") -> "CorpusConfig":
-    """Return the corpus of a recipe (test, valid or train) whose column names other tables are expected to have."""
+    """Return the corpus of a recipe (test, valid or train) whose column names are expected in other tables."""
     data = recipe.data
     return next((corpus for corpus in (data.test, data.valid, *data.train) if corpus), CorpusConfig(source=""))
 
@@ -187,7 +187,7 @@ def check_columns(file: Path | None, option: str, *fields: str | None) -> None:
 
 
 def is_typed(texts: list[str] | None, source: Path | list[Path] | None) -> bool:
-    """True if the input lines are typed at a terminal, so that each needs its result immediately."""
+    """Return True if the input lines are typed at a terminal, so that each needs its result immediately."""
     return not (texts or source) and sys.stdin is not None and sys.stdin.isatty()
 
 
@@ -203,7 +203,7 @@ def progress_of(
 ) -> Iterator[ProgressReporter]:
     """Show how many input lines of a command are done; for typed lines, print how to end the input instead.
 
-    Each line counts as `each` results, and `count` is the number of lines; None: count them.
+    Each line counts as `each` results. `count` is the number of lines; if None, they are counted.
     """
     if is_typed(texts, source):
         typer.echo("Type one line at a time; Ctrl-D ends.", err=True)
@@ -217,7 +217,7 @@ def progress_of(
 
 
 def shows_bar(output: Path | None) -> bool:
-    """True if a progress bar has the terminal to itself, because results go elsewhere."""
+    """Return True if a progress bar has the terminal to itself, because results go elsewhere."""
     return output is not None or not sys.stdout.isatty()
 
 
@@ -236,14 +236,14 @@ def count_lines(*files: Path) -> int | None:
     return count
 
 
-def warning_if_unknown(texts: Iterable[T], tokenizer: "Tokenizer", spell: Callable[[T], str] = str) -> Iterator[T]:
+def warning_if_unknown(texts: Iterable[T], tokenizer: "Tokenizer", text_of: Callable[[T], str] = str) -> Iterator[T]:
     """Yield texts unchanged, and warn once if too much of the text is not covered by the model's vocabulary.
 
-    Text is unknown if it becomes <unk>, or is spelled in bytes by a vocabulary that has more than bytes. `spell` turns
-    an item that is not a string, such as a table row, into a string.
+    Text is unknown if it becomes <unk>, or if it falls back to bytes although the vocabulary has longer tokens.
+    `text_of` turns an item that is not a string, such as a table row, into a string.
     """
     unknown = units = 0
-    has_warned = len(tokenizer) == tokenizer.byte_ids.stop  # a vocabulary of bytes alone covers every script equally
+    has_warned = len(tokenizer) == tokenizer.byte_ids.stop  # a vocabulary of bytes alone covers all scripts equally
     has_decomposed = False
 
     def warn_of_unknown() -> bool:
@@ -257,11 +257,11 @@ def warning_if_unknown(texts: Iterable[T], tokenizer: "Tokenizer", spell: Callab
 
     for text in texts:
         if not has_warned:
-            beginning = spell(text)[:CHECKED_CHARACTERS]
+            beginning = text_of(text)[:CHECKED_CHARACTERS]
             coverage = measure_coverage(tokenizer, [beginning])
             unknown, units = unknown + coverage.unfamiliar, units + coverage.units
 
-            # The vocabulary may know the text except for accents that are separate characters.
+            # The vocabulary may cover the text except for accents that are separate characters.
             composed = normalize("NFC", beginning)
             if not has_decomposed and composed != beginning:
                 has_decomposed = coverage.unfamiliar > measure_coverage(tokenizer, [composed]).unfamiliar

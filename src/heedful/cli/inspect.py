@@ -126,7 +126,7 @@ def inspect(
 
 
 def served_name(model: str) -> str:
-    """Return the name for serving a model: `.` and `..` would vanish from an address, so they become a path."""
+    """Return the name for serving a model: `.` and `..` would vanish from a URL, so they become absolute paths."""
     return str(Path(model).resolve()) if model in (".", "..") else model
 
 
@@ -134,8 +134,8 @@ class FirstPage(NamedTuple):
     """First inspection of the live page: the text or file that it opens with."""
 
     query: dict[str, str]  # text, target and beam
-    file: tuple[str, bytes] | None  # name and content of an image or audio file; None: a text
-    sample: tuple[list[str], list[str]]  # sentences and references to measure heads on
+    file: tuple[str, bytes] | None  # name and content of an image or audio file; None for a text
+    sample: tuple[list[str], list[str]]  # sentences and references for measuring heads
 
 
 def opened_file(model: str, text: str | None) -> tuple[str, bytes] | None:
@@ -157,7 +157,7 @@ def head_of(text: str) -> tuple[str, int]:
 
 
 def sample_of(model: str, data: Path | None) -> tuple[list[str], list[str]]:
-    """Return sentences and references of a model's test set, to measure heads on; empty lists if it is missing."""
+    """Return sentences and references from a model's test set, to measure heads; empty lists if it is missing."""
     recipe = recipe_of(model)
     if data is None and (recipe.data.modality != "text" or not FAMILIES[recipe.model.family].pairs):
         return [], []
@@ -166,7 +166,7 @@ def sample_of(model: str, data: Path | None) -> tuple[list[str], list[str]]:
     except InputError as error:
         if data:
             raise
-        why = f" (--data FOLDER): {error}" if recipe.data.test else ": the recipe has no data.test"
+        why = f": {error}" if recipe.data.test else ": the recipe has no data.test"
         warn(f"the importance of heads cannot be measured without a test set{why}")
         return [], []
     [sources], [references] = test.source.values(), test.references.values()
@@ -196,7 +196,7 @@ def serve(models: list[str], first: FirstPage, host: str, port: int, open_browse
 
         def ready() -> None:
             typer.echo(f"inspecting {', '.join(models)} at {address}   (press Ctrl-C to stop)", err=True)
-            if open_browser:  # not on the event loop: a browser in the terminal returns when it is closed
+            if open_browser:  # in a thread, because a browser in the terminal returns only when it is closed
                 Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
         opened = OpenedFile(*first.file) if first.file else None

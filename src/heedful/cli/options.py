@@ -55,7 +55,7 @@ Output = Annotated[Path | None, typer.Option(help="File to write.", show_default
 
 
 def allow_replacing(force: bool) -> bool:
-    """Note whether the user wrote `--force`, for `check_output`."""
+    """Record whether `--force` was given, for `check_output`."""
     from heedful.cli.output import REPLACES
 
     REPLACES.set(force)
@@ -63,7 +63,7 @@ def allow_replacing(force: bool) -> bool:
 
 
 def report_choices(verbose: bool) -> bool:
-    """With `--verbose`, show messages of level INFO on standard error, as warnings are."""
+    """Log messages of level INFO to standard error if `--verbose` was given; otherwise, only warnings."""
     logging.getLogger("heedful").setLevel(logging.INFO if verbose else logging.NOTSET)
     if logging.lastResort:
         logging.lastResort.setLevel(logging.INFO if verbose else logging.WARNING)
@@ -71,7 +71,7 @@ def report_choices(verbose: bool) -> bool:
 
 
 def folder_to_read(param: typer.CallbackParam, value: Path | None) -> Path | None:
-    """Return the folder of an option; reject a path that is missing or a file."""
+    """Return the folder given for an option; reject a path that does not exist or is a file."""
     if value is not None and not value.is_dir():
         from heedful.storage.paths import no_folder
 
@@ -80,14 +80,14 @@ def folder_to_read(param: typer.CallbackParam, value: Path | None) -> Path | Non
 
 
 def reject_file_in_the_way(folder: Path, words: str) -> None:
-    """Make sure that no file is in the way of a folder; `words` are what the user typed, for messages."""
-    for place in (folder, *folder.parents):
-        if place.exists() and not place.is_dir():
-            raise InputError(f"{words}: {'' if words.endswith(str(place)) else f'{place} '}is a file; give a folder")
+    """Reject a folder whose path, or the path of a parent, is a file; `words` is what the user typed, for messages."""
+    for path in (folder, *folder.parents):
+        if path.exists() and not path.is_dir():
+            raise InputError(f"{words}: {'' if words.endswith(str(path)) else f'{path} '}is a file; give a folder")
 
 
 def folder_to_write(param: typer.CallbackParam, value: Path | None) -> Path | None:
-    """Return the output folder of an option or an argument; reject it if a file is in the way."""
+    """Return the output folder given for an option or an argument; reject it if a file is in the way."""
     if value is not None:
         name = param.opts[0]
         reject_file_in_the_way(value, f"{name if name.startswith('-') else name.upper()} {value}")

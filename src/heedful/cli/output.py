@@ -79,16 +79,16 @@ def check_output(
 
 @contextmanager
 def writing_folder(folder: Path, option: str) -> Iterator[Path]:
-    """Yield the folder to write a model to: a new or empty one, or one that heedful wrote and nobody changed.
+    """Yield the folder to write a model to, which must be new, empty, or written by heedful and not changed since.
 
-    With `--force` it may be any other: then a folder with a temporary name is yielded, which replaces it at the end.
+    With `--force`, any folder is accepted: a folder with a temporary name is yielded, which replaces it at the end.
     """
     from heedful.storage.complete_folder import CARD, is_complete
 
     reject_file_in_the_way(folder, f"{option} {folder}")
-    for place in (Path.cwd(), Path.home()):
-        if place.is_relative_to(folder.resolve()):
-            raise InputError(f"{option} {folder}: contains {place}, so it cannot be replaced; choose a folder in it")
+    for inner in (Path.cwd(), Path.home()):
+        if inner.is_relative_to(folder.resolve()):
+            raise InputError(f"{option} {folder}: contains {inner}, so it cannot be replaced; choose a folder in it")
     is_own = is_complete(folder, allow_others=False) and not is_foreign(folder / CARD)
     if not folder.exists() or not any(folder.iterdir()) or is_own:
         yield folder
@@ -105,7 +105,7 @@ def writing_folder(folder: Path, option: str) -> Iterator[Path]:
 
 @contextmanager
 def writing(path: Path | None) -> Iterator[BinaryIO]:
-    """Open an output file, which gets its name once everything is written; or a device, a pipe or standard output."""
+    """Open an output file, a device, a pipe or standard output; a file gets its name once everything is written."""
     try:
         if path is None:
             yield sys.stdout.buffer
@@ -125,7 +125,7 @@ def writing(path: Path | None) -> Iterator[BinaryIO]:
 
 
 def check_plot(path: Path, option: str, *inputs: Path) -> None:
-    """Reject a plot that cannot be drawn: matplotlib is missing, or the file extension is wrong; see `check_output`."""
+    """Reject a plot if matplotlib is missing, the file extension is wrong, or the file fails `check_output`."""
     try:
         from heedful.inspector.plots import FORMATS
     except ModuleNotFoundError as error:
@@ -136,7 +136,7 @@ def check_plot(path: Path, option: str, *inputs: Path) -> None:
 
 
 def draw_plot(path: Path, draw: Callable[[Path], Iterable[str]], words: str, title: str) -> None:
-    """Draw a plot to a file, and warn of `words` with characters that no installed font has."""
+    """Draw a plot to a file, and warn about characters that no installed font has; `words` names what has them."""
     try:
         missing = draw(path)
         note_written(path)
@@ -187,7 +187,7 @@ def is_table_output(output: Path | None) -> bool:
 
 
 class TableRows:
-    """Rows of a table that a command writes, as lines.
+    """Formatter for the rows of a table that a command writes.
 
     Args:
         ending: ".csv", ".tsv" or ".jsonl".
@@ -216,7 +216,12 @@ class TableRows:
         return None if self.ending == ".jsonl" else self._line(self.columns)
 
     def row(self, cells: Sequence[object], answer: Mapping[str, object]) -> str:
-        """Return a row without its final line feed: the cells of the input's columns, and the answer by column."""
+        """Return a row without its final line feed.
+
+        Args:
+            cells: The values in the input's columns.
+            answer: The value of each answer column, by name.
+        """
         values = [*cells, *(answer[name] for name in self.answers)]
         if self.ending == ".jsonl":
             return to_json({k: value for k, value in zip(self.columns, values, strict=True) if value is not MISSING})
@@ -227,7 +232,7 @@ class TableRows:
     def _line(self, cells: Sequence[str]) -> str:
         if self.ending == ".csv":
             line = io.StringIO()
-            # The line terminator is one that cells are quoted for.
+            # The writer quotes cells that contain a character of the line terminator.
             csv.writer(line, delimiter=self.separator, lineterminator="\r\n").writerow(cells)
             return line.getvalue().removesuffix("\r\n")
         broken = [re.search(r"[\t\n\r]", cell) is not None for cell in cells]
@@ -236,7 +241,7 @@ class TableRows:
 
 
 class Results:
-    """Writer of a command's results for input rows, `each` per row; flushes each result, and counts complete rows."""
+    """Writer of a command's results, `each` for every input row; it flushes each result, and counts complete rows."""
 
     def __init__(self, stream: BinaryIO, each: int = 1, table: TableRows | None = None) -> None:
         self.stream = stream
@@ -299,14 +304,14 @@ def writing_results(
     rows: "TextRows | None" = None,
     columns: Sequence[str] = (),
 ) -> Iterator[Results]:
-    """Open a file or a stream for results; after Ctrl-C, finished results are in a file that ends in .part.
+    """Open a file or a stream for results; after Ctrl-C, finished results are kept in a file that ends in .part.
 
     Args:
         path: the output; it is a table if its name says so and there are `columns`.
         source: the file that the command reads, for messages.
         each: the number of results per input row.
-        rows: the input; None: lines.
-        columns: the column names of the answers; empty: lines are written whatever the name is, such as with --json.
+        rows: the input rows; None if the input is lines.
+        columns: the column names of the answers; if empty, as with --json, lines are written whatever the file's name.
     """
     table, unit = None, rows.unit if rows else "line"
     if path is not None and rows and columns and is_table_output(path):

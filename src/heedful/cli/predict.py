@@ -135,7 +135,7 @@ def predict_texts(
     *,
     pretokenized: bool,
 ) -> None:
-    """Write the answer for each text or pair; `names` are the columns of both, and `decision` is as in `decide_by`."""
+    """Write the answer for each text or pair; `names` are the columns of its parts, `decision` is as in `decide_by`."""
     from heedful.predictors import Text
     from heedful.predictors.text_predictor import TextPredictor
 
@@ -169,14 +169,14 @@ def predict_texts(
     trained_on = len(fields) if data.train else 2  # texts read together in training; unknown for a converted model
 
     def note(row: "WholeRow", answer: Any) -> None:
-        place = f"line {row.line:,}"
-        longest = f"texts truncated to the {data.max_length:,} tokens that the model can read"
-        notes.add(longest, place, getattr(answer, "truncated", False))
+        location = f"line {row.line:,}"
+        truncation = f"texts truncated to the {data.max_length:,} tokens that the model can read"
+        notes.add(truncation, location, getattr(answer, "truncated", False))
         pairs = "lines read as text pairs, because they contain a tab, although the model was trained on single texts"
-        notes.add(pairs, place, len(row.texts) > trained_on)
+        notes.add(pairs, location, len(row.texts) > trained_on)
         empty = "empty texts, whose results are meaningless"
-        notes.add(empty, place, not all(part.strip() for part in row.texts))
-        notes.add(f"texts {NO_CLASS}", place, getattr(answer, "label", None) == "")
+        notes.add(empty, location, not all(part.strip() for part in row.texts))
+        notes.add(f"texts {NO_CLASS}", location, getattr(answer, "label", None) == "")
 
     form = AnswerForm[Any](
         columns=predictor.columns,
@@ -207,8 +207,8 @@ def as_pretokenized(rows: TextRows, predictor: "TextPredictor", source: Path | N
 
     def cut_rows() -> "Iterator[WholeRow]":
         for row in rows.rows:
-            place = place_of(source, row.line)
-            texts = (text if isinstance(text, CutText) else words_in(text, place) for text in row.texts)
+            location = place_of(source, row.line)
+            texts = (text if isinstance(text, CutText) else words_in(text, location) for text in row.texts)
             yield row._replace(texts=tuple(texts))
 
     return replace(rows, rows=cut_rows())
@@ -272,8 +272,8 @@ def predict_files(
             fields["silent"] = True
         return fields
 
-    by = predictor.decision
-    form = AnswerForm[Any](by.columns(predictor.labels), by.line, by.cells, fields)
+    rule = predictor.decision
+    form = AnswerForm[Any](rule.columns(predictor.labels), rule.line, rule.cells, fields)
     answer_files("predicting", files, predictor.answers(files), form, output, rows, note, as_json=as_json)
     notes.warn(len(files.read))
     files.check(skip_bad=reading.skip_bad)

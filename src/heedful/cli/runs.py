@@ -53,7 +53,7 @@ def megabytes(size: int) -> str:
 
 @app.command()
 def check(runs: Annotated[list[Path], typer.Argument(help="Run folders.")]) -> None:
-    """Compare every file of some runs with its saved checksum; exit code 1 if a file is damaged."""
+    """Compare every file in some runs with its saved checksum. The exit code is 1 if a file is damaged."""
     from heedful.tools.runs import damages, sealed_folders
 
     total = 0

@@ -32,6 +32,7 @@ from heedful.data.readers.labelled import WholeRow, is_table
 from heedful.data.readers.text_columns import TextRequest
 from heedful.errors import InputError
 from heedful.progress import show_progress
+from heedful.wording import either
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from heedful.predictors.image_text_retriever import ImageTextRetriever
     from heedful.predictors.retriever import Hit, Retriever
 
-QUERY_COLUMN = "query"  # the column for input lines, if the output is a table
+QUERY_COLUMN = "query"  # name of the column for input lines, if the output is a table
 VECTOR_ENDINGS = (".jsonl", ".npy", ".npz")
 VECTORS_FROM = (
     'Text vectors need a model for the task "ranking": train one on pairs of related texts (see '
@@ -131,12 +132,12 @@ def search(
         )
     whole = corpus_of(loaded, corpus, target_field)
     vectors = vectors_of(loaded, searcher, whole, index)
-    places = np.flatnonzero(~np.isnan(vectors).any(axis=1))  # of what could be read
-    if not len(places):
+    indices = np.flatnonzero(~np.isnan(vectors).any(axis=1))  # of the items that could be read
+    if not len(indices):
         raise InputError(f"{corpus}: none of its files can be read")
     subset = whole
-    if len(places) < len(vectors):
-        subset, vectors = replace(whole, items=[whole.items[place] for place in places.tolist()]), vectors[places]
+    if len(indices) < len(vectors):
+        subset, vectors = replace(whole, items=[whole.items[i] for i in indices.tolist()]), vectors[indices]
     rows, item = queries_of(searcher, command, source_field)
     is_table = not as_json and is_table_output(output)
     each = min(count, len(subset.items)) if is_table else 1
@@ -158,8 +159,8 @@ def search(
             elif as_json:
                 results.write(to_json([subset.fields(rank, hit) for rank, hit in enumerate(hits, start=1)]))
             else:
-                spell = one_line if subset.lines else one_cell
-                lines = (f"{n:>3}  {hit.score:7.4f}  {spell(str(hit.text))}" for n, hit in enumerate(hits, start=1))
+                escape = one_line if subset.lines else one_cell
+                lines = (f"{n:>3}  {hit.score:7.4f}  {escape(str(hit.text))}" for n, hit in enumerate(hits, start=1))
                 results.write(separator + "\n".join(lines))
             separator = "\n"
     items = set(subset.items)
@@ -199,7 +200,7 @@ def encode(
     searches_images = recipe_of(model).data.modality == "image"
     command = TextCommand("encoding", text, source, input_form, output, source_field, may_name_files=searches_images)
     if output and output.suffix not in VECTOR_ENDINGS:
-        raise InputError(f"--output {output}: the name of a vector file must end in {', '.join(VECTOR_ENDINGS)}")
+        raise InputError(f"--output {output}: the name of a vector file must end in {either(VECTOR_ENDINGS)}")
     searcher = load_encoder(model, device, engine)
     rows, item = queries_of(searcher, command, source_field)
     bad: list[str] = []
@@ -268,7 +269,11 @@ def queries_of(
 
 
 def looks_like_image(text: str) -> bool:
-    """True if a query is an image file name, existing or not: by its extension, and as a path or without spaces."""
+    """Return True if a query is meant as the path of an image, which need not exist.
+
+    With the extension of an image, it is an existing file, a path in a folder, or a name without spaces; without one, a
+    path without spaces that starts with a folder such as "./".
+    """
     from heedful.media.images import ENDINGS
 
     if not text.lower().endswith(ENDINGS):
@@ -333,7 +338,7 @@ def vectors_of(
             files = ReadFiles(corpus.items, (images := cast("ImageTextRetriever", searcher)).read)
             encoded = list(images.vectors(files, progress.advance))
             vectors = np.full((len(corpus.items), searcher.width), np.nan, np.float32)
-            vectors[files.places] = np.array(encoded, np.float32).reshape(-1, searcher.width)
+            vectors[files.indices] = np.array(encoded, np.float32).reshape(-1, searcher.width)
             for problem in files.bad:
                 warn(problem)
         else:

@@ -1,4 +1,4 @@
-"""Signals before training, such as during data preparation: they end a command within seconds and leave no junk."""
+"""Signals before training, such as during data preparation, end a command within seconds and leave nothing behind."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ PATIENCE = 3.0  # seconds for native code, such as tokenizer training, to return
 
 
 def exit_code(code: int, requeue: bool) -> int:
-    """Return the exit code of a training: with `requeue`, after any signal except Ctrl-C, 75 for a supervisor."""
+    """Return the exit code of `heedful train`: with `requeue`, 75 after any signal except Ctrl-C."""
     return REQUEUE if requeue and code > 128 and code != 128 + signal.SIGINT else code
 
 
@@ -26,7 +26,7 @@ class Stopping:
     """Context manager that turns a signal into `Interrupted`, so that partial files are removed.
 
     If that takes too long, because native code is running, a thread ends the process. A handler that is set within the
-    block, such as training's, stays in charge. Main thread only.
+    block, such as the one for training, takes precedence. Only the main thread can enter the block.
     """
 
     def __init__(self, requeue: bool) -> None:
@@ -51,7 +51,7 @@ class Stopping:
         for number, handler in self.before.items():
             signal.signal(number, handler)
         self.ended.set()
-        self.outer.shutdown(socket.SHUT_RDWR)  # a copy of this process may hold it as well
+        self.outer.shutdown(socket.SHUT_RDWR)  # a fork of this process may hold the socket open as well
         self.outer.close()
         self.thread.join()
         self.inner.close()
@@ -65,7 +65,7 @@ class Stopping:
             raise error
 
     def watch(self) -> None:
-        """Wait for a signal that this object handles, and end the process unless the block ends in time."""
+        """Wait for a signal, and end the process unless the block ends in time."""
         while received := self.inner.recv(1):
             number = received[0]
             handler = signal.getsignal(number)
@@ -96,6 +96,6 @@ class Stopping:
 
 
 def stopped_by(number: int) -> str:
-    """Format the message about a signal that ends a command at once: one before training, or the second one in it."""
+    """Format the message about a signal that ends a command at once: one before training, or a second one during it."""
     name = signal.Signals(number).name
     return f"stopped by {name}; the same command resumes from the newest checkpoint, or starts again if there is none"

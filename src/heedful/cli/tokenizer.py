@@ -47,7 +47,7 @@ def train(
         str, typer.Option(help="Unicode normalization: none, nfc or nfkc.")
     ] = TokenizerConfig.normalization,
     byte_fallback: Annotated[
-        bool, typer.Option(help="Byte fallback: spell unknown characters in bytes; without it, they become <unk>.")
+        bool, typer.Option(help="Byte fallback: encode unknown characters as bytes; without it, they become <unk>.")
     ] = TokenizerConfig.byte_fallback,
     pretokenized: Annotated[
         bool, typer.Option("--pretokenized", help="Split words only at spaces, for text tokenized with Moses.")
@@ -79,7 +79,7 @@ def encode(
     files: Inputs = None,
     pieces: Annotated[bool, typer.Option("--pieces", help="Write tokens as text instead of ids.")] = False,
 ) -> None:
-    """Encode text into token ids: one line of ids, separated by spaces, for each line. An empty line stays empty."""
+    """Encode text into token ids, line by line; spaces separate the ids. An empty line stays empty."""
     codec = load(tokenizer)
     with progress_of("encoding", None, files, None) as progress:
         rows = progress.over(codec.encode_lines(lines_of(files)))
@@ -97,13 +97,13 @@ def decode(tokenizer: Folder, files: Inputs = None) -> None:
 
     def texts(file: Path | None) -> Iterator[str]:
         for number, row in enumerate(input_lines(None, file), start=1):
-            place = place_of(file, number)
+            location = place_of(file, number)
             try:
                 yield one_line(codec.decode([int(word) for word in row.split()]))
             except ValueError as error:
-                raise InputError(f"{place}: not a list of token ids; write integers, separated by spaces") from error
+                raise InputError(f"{location}: not a list of token ids; write integers, separated by spaces") from error
             except InputError as error:
-                raise InputError(f"{place}: {error}") from error
+                raise InputError(f"{location}: {error}") from error
 
     with progress_of("decoding", None, files, None) as progress:
         write_lines(progress.over(chain.from_iterable(map(texts, files or [None]))))
@@ -111,7 +111,7 @@ def decode(tokenizer: Folder, files: Inputs = None) -> None:
 
 @app.command()
 def stats(tokenizer: Folder, files: Texts) -> None:
-    """Show how well a tokenizer fits a text: unknown tokens, characters spelled in bytes, tokens per word, and more."""
+    """Show how well a tokenizer fits a text: unknown tokens, characters encoded as bytes, tokens per word, and more."""
     from rich.table import Table
 
     from heedful.text.coverage import measure_coverage
@@ -126,7 +126,7 @@ def stats(tokenizer: Folder, files: Texts) -> None:
         ("lines", coverage.lines, ""),
         ("words", coverage.words, f"{coverage.tokens_per_word:.3f} tokens each"),
         ("characters", coverage.characters, f"{coverage.tokens_per_character:.3f} tokens each"),
-        ("  spelled in bytes", coverage.spelled_characters, f"{coverage.spelled_share:.3%} of the characters"),
+        ("  encoded as bytes", coverage.spelled_characters, f"{coverage.spelled_share:.3%} of the characters"),
         ("tokens", coverage.tokens, ""),
         ("  unknown", coverage.unknown_tokens, f"{coverage.unknown_share:.3%} of the tokens"),
         ("ids used", coverage.used_ids, f"{coverage.used_share:.1%} of {coverage.vocabulary:,}"),

@@ -142,7 +142,7 @@ def transcribe(
     check_output(output, *(source.content for source in sources if isinstance(source.content, Path)))
     paths = transcript_paths(out, sources, form) if out else {}
 
-    # All files are read once before the work begins, so that bad ones are left out and the progress is known.
+    # All files are read once before the work begins, so that bad ones are left out and the total duration is known.
     files = ReadFiles(sources, lambda source: source.opened(recipe))
     seconds = sum(audio.seconds for audio in files)
     if transcriber.settings.transcribe.timestamps != "never":  # never: the model was trained without timestamps
@@ -186,7 +186,7 @@ class Source:
     content: Path | bytes
 
     def opened(self, recipe: "Recipe") -> "AudioReader":
-        """Open the audio, and read it to its end."""
+        """Open the audio; check that a file can be read to its end."""
         from heedful.media.audio_reader import FileAudioReader, audio_reader
 
         truncated = recipe.data.truncated_files == "read"
@@ -248,12 +248,12 @@ def transcript_paths(folder: Path, sources: Sequence[Source], form: Form) -> dic
 
 @dataclass
 class TranscriptWriter:
-    """Writes transcripts in one format: to the command's results, or each to its own file."""
+    """Writer of transcripts in one format: to the command's results, or each to its own file."""
 
     transcriber: "Transcriber"
     form: Form
     results: Results | None
-    paths: dict[Source, Path]  # without results
+    paths: dict[Source, Path]  # of the transcripts, if there are no results
 
     def transcripts(
         self, sources: Sequence[Source], output: Path | None, advance: Callable[[int], object]

@@ -195,21 +195,21 @@ class OutputCounts:
             self.cut += not translation.complete
 
     def warn(self, model: str, translator: "Translator") -> None:
-        """Warn of lines that were too long, and of translations that were cut at the length limit or are empty."""
+        """Warn about lines that were too long, and translations that were cut at the length limit or are empty."""
         from heedful.predictors.outputs import CutOutputs
 
         if self.truncated:
             count, first = len(self.truncated), self.truncated[0]
-            place = f" ({'' if count == 1 else 'first: '}line {first:,})" if first else ""
+            location = f" ({'' if count == 1 else 'first: '}line {first:,})" if first else ""
             warn(
-                f"{count:,} of {self.lines:,} lines {were(count)} truncated{place}: only the first "
+                f"{count:,} of {self.lines:,} lines {were(count)} truncated{location}: only the first "
                 f"{translator.longest_source - 1} tokens of a line are translated; split long lines into sentences"
             )
         warn_of_cut_outputs(CutOutputs(self.translations, self.cut), translator)
         if self.empty:
             warn(
                 f"{self.empty:,} of {self.translations:,} translations by {model} {were(self.empty)} empty; a model "
-                "that was not trained long enough generates nothing"
+                "that was not trained long enough may generate nothing"
             )
 
 
@@ -223,7 +223,7 @@ def load_translator(model: str, device: str, precision: str, engine: str, search
 
 
 def line_translator(translator: "Translator", literals: bool) -> "Translator | LiteralPreservingTranslator":
-    """Return the translator for lines; with `literals`, and if it translates, one that leaves literals unchanged."""
+    """Return a translator of lines; with `literals`, and if the model translates, it leaves literals unchanged."""
     from heedful.predictors.literal_preserving_translator import LiteralPreservingTranslator
 
     translates = translator.recipe is not None and translator.recipe.task == "translation"
@@ -237,7 +237,7 @@ def translation_fields(translation: "Translation", tokenizer: "Tokenizer") -> di
 
 
 def alternative_fields(alternative: "Alternative", tokenizer: "Tokenizer") -> dict[str, Any]:
-    """Return the JSON fields of an alternative translation; `pieces` has each token with a score, <eos> included."""
+    """Return the JSON fields of an alternative translation; `pieces` has each token with a score, including <eos>."""
     hypothesis = alternative.hypothesis
     return {
         "text": alternative.text,
@@ -259,9 +259,9 @@ class FolderTranslation:
     precision: str
     engine: str
     search: dict[str, Any]  # settings that differ from the model's
-    as_json: bool  # True if results are lines of JSON
+    as_json: bool  # whether results are lines of JSON
     shard_lines: int  # number of lines that a worker translates at a time
-    literals: bool  # True to leave what is not language unchanged, in plain results
+    literals: bool  # whether plain results keep what is not natural language unchanged
 
     def open(self, done: Callable[[int], object] = lambda _: None) -> tuple["FolderJob", "FolderTranslator"]:
         """Load the model and start the job, or join it; a job that was started with another model is rejected."""
@@ -285,7 +285,7 @@ class FolderTranslation:
 
 @dataclass
 class FolderTranslator:
-    """Translates lines for a job, and counts what deserves a warning."""
+    """Translator of a job's lines, which also counts what deserves a warning."""
 
     translator: "Translator"
     lines: "Translator | LiteralPreservingTranslator"
@@ -326,12 +326,13 @@ def translate_folder(task: FolderTranslation, ray: bool) -> None:
                 Worker(job, progress).run(translator)
     translator.counts.warn(task.model, translator.translator)
     files = counted(len(job.plan.files), "files")
-    typer.echo(f"{files} with {counted(job.plan.lines, 'lines')} are in {task.output}", err=True)
+    verb = "is" if len(job.plan.files) == 1 else "are"
+    typer.echo(f"{files} with {counted(job.plan.lines, 'lines')} {verb} in {task.output}", err=True)
 
 
 @contextmanager
 def stopping(output: Path) -> Iterator[None]:
-    """End a block after Ctrl-C or SIGTERM, when claims are released, with a message on how to resume."""
+    """Turn Ctrl-C or SIGTERM into an error that says how to resume, once the block has released its claims."""
     is_terminated = False
 
     def stop(*_: object) -> None:

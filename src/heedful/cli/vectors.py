@@ -48,10 +48,10 @@ def nearest(
     {"word", "neighbours"} for one word.
     """
     space = space_of(model)
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         neighbours = space.nearest(word, count)
         facts = {"word": word, "neighbours": [neighbour._asdict() for neighbour in neighbours]}
-        typer.echo(to_json(facts) if as_json else "\n" * bool(place) + neighbour_lines(neighbours))
+        typer.echo(to_json(facts) if as_json else "\n" * bool(index) + neighbour_lines(neighbours))
 
 
 @app.command()
@@ -157,7 +157,7 @@ def plot(
 
 
 def most_variance(vectors: "np.ndarray", words: Sequence[str], title: str) -> "tuple[WordMap, str]":
-    """Place words by the first two principal components of their vectors, and return the share of variance in both."""
+    """Place words by the first two principal components of their vectors, and say how much variance these explain."""
     from heedful.inspector.measures.embeddings import principal_components
     from heedful.inspector.plots import WordMap
 
@@ -233,7 +233,7 @@ def neighbour_lines(neighbours: "list[Neighbour]") -> str:
 
 
 def print_scores(lines: list[dict[str, Any]], form: str, as_json: bool) -> None:
-    """Print scores as lines of JSON, or in a form with four digits; a NaN score becomes null, or a dash."""
+    """Print scores as JSON lines, or formatted with four decimals; a NaN score becomes null, or a dash."""
     with writing(None) as stream:
         for line in lines:
             missing = {key for key, value in line.items() if isinstance(value, float) and math.isnan(value)}

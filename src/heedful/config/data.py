@@ -27,7 +27,7 @@ class CorpusConfig:
     """Path of the file with the target text, line by line parallel to `source`. Tables contain both sides."""
 
     source_field: str = "source"
-    """Column of the source text or file in a table: a key of JSONL, a column name, or a column number from 1."""
+    """Column of the source text or file in a table: a JSONL key, a column name, or a column number counted from 1."""
 
     pair_field: str | None = None
     """Column of the second text, for tasks on sentence pairs."""
@@ -36,11 +36,11 @@ class CorpusConfig:
     """Column of the target text or of the label."""
 
     part: tuple[Share, Share] = (0.0, 1.0)
-    """Start and end of the part to read, as shares of the corpus's lines, documents, files or (language models)
+    """Start and end of the part to read, as shares of the corpus's lines, documents, files or, for language models,
     characters."""
 
     weight: Positive = 1.0
-    """Weight of the corpus in training: each epoch draws weight x size examples, so 2.0 uses each example twice."""
+    """Weight of the corpus in training: each epoch has weight x size examples of it, so 2.0 uses each example twice."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,13 +48,13 @@ class FilterConfig:
     """Settings of the filters that drop training pairs and report them. Validation and test text is never filtered."""
 
     max_characters: Count = 2000
-    """Longest line in characters. Pairs with a longer line on either side are dropped before they are encoded."""
+    """Maximum length of a line in characters. Pairs with a longer line on either side are dropped before encoding."""
 
     max_tokens: Annotated[int, Ge(2)] = 250
-    """Longest sentence in tokens, `<eos>` included, on either side."""
+    """Maximum length of a sentence in tokens, `<eos>` included, on either side."""
 
     max_ratio: Annotated[float, Ge(1)] | None = 9.0
-    """Maximum length ratio of the two sides of a translation in tokens, longer to shorter. Not set: no limit."""
+    """Maximum ratio of the lengths in tokens of the two sides of a pair, longer to shorter. Not set: no limit."""
 
     duplicates: bool = False
     """If `true`, exact duplicates of a pair are kept."""
@@ -68,7 +68,7 @@ class FilterConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class VariantConfig:
-    """Settings of variants: copies of training pairs in the style of hasty typing, added to the training data.
+    """Settings of variants: copies of training pairs, as if typed in haste, that are added to the training data.
 
     Edited texts end with punctuation and are rarely all in capitals; a model that has only read such texts translates
     others poorly. Pairs are chosen by a hash of their texts. Validation and test text has no variants.
@@ -78,14 +78,14 @@ class VariantConfig:
     """Share of the pairs that also have a copy without the punctuation at the end of both texts."""
 
     upper_case: Share = 0.0
-    """Share of the pairs that also have a copy in capitals, on both sides. `heedful translate` needs none, as it
-    translates a line in capitals as one in lower case."""
+    """Share of the pairs that also have a copy in capitals, on both sides. `heedful translate` does not need them,
+    because it translates a line in capitals as if it were in lower case."""
 
     lower_case: Share = 0.0
     """Share of the pairs that also have a copy whose source is in lower case, with the target unchanged."""
 
 
-ORDER = Fixed("the run would lose its place in the data")
+ORDER = Fixed("the run would lose its position in the data")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +127,7 @@ class DataConfig:
         Ge(8),
         Setting(aliases=("block_size", "context_length", "max_len", "max_seq_len", "max_seq_length", "seq_len")),
     ] = 512
-    """Maximum number of tokens that a model of single texts reads at once: the context of a language model."""
+    """Maximum number of tokens in an input of a model that reads single texts: the context of a language model."""
 
     documents: Literal["file", "section", "paragraph", "line"] = "file"
     """Unit of plain text that counts as one document. Sections are separated by two or more blank lines."""
@@ -139,7 +139,8 @@ class DataConfig:
     """Classes or tags, in order. Empty: those of the training data."""
 
     label_mean: Annotated[float | None, Setting(resume="free")] = None
-    """Mean of the labels: regression learns (label - `label_mean`) / `label_scale`. Not set: from the training data."""
+    """Mean of the labels: regression learns (label - `label_mean`) / `label_scale`. Not set: that of the training
+    data."""
 
     label_scale: Annotated[float | None, Setting(resume="free")] = None
     """Standard deviation of the labels. Set 1.0, with `label_mean = 0.0`, to learn the numbers as they are."""
@@ -154,7 +155,7 @@ class DataConfig:
     """What to do with a media file that cannot be read: stop, skip it in training only, or always skip it."""
 
     truncated_files: Literal["error", "read"] = "error"
-    """Truncated images and audio files: treat them as bad files, or read what is left."""
+    """What to do with a truncated image or audio file: treat it as a bad file, or read what is left of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +181,8 @@ class MaskingConfig:
     """If `true`, whole words are chosen, with all their pieces, instead of single pieces."""
 
     next_sentence: bool = True
-    """If `true`, a sequence is a pair of passages, half of them consecutive, and the model learns which are."""
+    """If `true`, each sequence is a pair of passages, and the model learns whether they are consecutive, as in half of
+    the pairs."""
 
     short: Rate = 0.1
     """Share of the sequences that get a random, shorter length."""
@@ -190,7 +192,7 @@ class MaskingConfig:
 class TokenizerConfig:
     """Tokenizer settings. Special tokens are fixed: <pad> 0, <unk> 1, <bos> 2, <eos> 3, with `mask` <mask> 4.
 
-    In terms of BERT, <bos> is [CLS] and <eos> is [SEP].
+    In BERT's terms, <bos> is [CLS] and <eos> is [SEP].
     """
 
     kind: Annotated[

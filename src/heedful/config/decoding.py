@@ -43,18 +43,18 @@ class DecodeConfig:
 
     shortlist: Annotated[int, Ge(0), Le(10_000), Setting(resume="free")] = 0
     """Size of the shortlist: a search chooses among this many likely translations of each source token, and among
-    frequent tokens, numbers and punctuation marks. They are learned from the training set when training ends. 0: a
-    search chooses among all tokens."""
+    frequent tokens, numbers and punctuation marks. The likely translations are learned from the training set when
+    training ends. 0: a search chooses among all tokens."""
 
     @property
     def extra(self) -> int:
-        """The value of `max_extra`; 50 if it is not set and no training has measured it."""
+        """Value of `max_extra`, or 50 if it is not set and no training has measured it."""
         return EXTRA if self.max_extra is None else self.max_extra
 
 
 @dataclass(frozen=True, kw_only=True)
 class GenerateConfig:
-    """Text generation settings. The sampling filters apply in the order of these fields, then a token is drawn."""
+    """Text generation settings. The filters apply in the order of these fields; then a token is sampled."""
 
     max_tokens: Annotated[int, Ge(1), Le(1_000_000), Setting(aliases=("max_new_tokens",))] = 256
     """Maximum length of an output in tokens. It ends earlier if the model generates `<eos>`."""
@@ -82,17 +82,19 @@ class GenerateConfig:
     """Sampling temperature. Below 1: closer to the most likely token; above 1: more varied; 0: greedy decoding."""
 
     top_k: Count | None = None
-    """Top-k sampling: draw from the k most likely tokens."""
+    """Top-k sampling: sample from the k most likely tokens."""
 
     top_p: PositiveShare | None = None
-    """Nucleus sampling (top-p): draw from the fewest tokens whose probabilities add up to p (Holtzman et al. 2020)."""
+    """Nucleus sampling (top-p): sample from the fewest tokens whose probabilities add up to p (Holtzman et al.
+    2020)."""
 
     min_p: Rate | None = None
-    """Min-p sampling: leave out tokens below p times the probability of the most likely one (Nguyen et al. 2024)."""
+    """Min-p sampling: leave out tokens whose probability is less than p times that of the most likely token (Nguyen
+    et al. 2024)."""
 
     typical: PositiveShare | None = None
-    """Typical sampling: draw from the tokens whose surprisal is closest to the entropy, up to this total probability
-    (Meister et al. 2023)."""
+    """Typical sampling: sample from the tokens whose surprisal is closest to the entropy, up to this total
+    probability (Meister et al. 2023)."""
 
     stop: tuple[str, ...] = ()
     """Texts that end an output; they are not part of it."""

@@ -12,8 +12,8 @@ Values = Mapping[str, Any]
 
 _ANY_RATIO: Values = {"data": {"filters": {"max_ratio": None}}}
 _NO_SMOOTHING: Values = {"train": {"label_smoothing": 0.0}}
-# GPT and BERT models are not trained like the paper's translation models, but on the likelihood without smoothing, with
-# AdamW and a learning rate that decays to the end of the run.
+# Unlike the paper's translation models, GPT and BERT models are trained without label smoothing, with AdamW, and with a
+# learning rate that decays until the end of the run.
 _RUNNING_TEXT: Values = {
     "optimizer": {"name": "adamw", "lr": 5e-4, "schedule": "cosine", "warmup": 1000, "clip_norm": 1.0},
     **_NO_SMOOTHING,
@@ -63,8 +63,11 @@ TASK_DEFAULTS: dict[str, Values] = {
 }
 
 
-def over_presets(values: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Merge recipe values over the presets that they name and the defaults of their task, without the key `preset`."""
+def over_presets(values: Mapping[str, Any], location: str) -> dict[str, Any]:
+    """Merge recipe values over the presets that they name, and these over the defaults of the task.
+
+    The result does not contain the key `preset`. Error messages begin with `location`.
+    """
     names = values.get("preset", [])
     below: dict[str, Any] = {}
     for name in names if isinstance(names, list) else [names]:
@@ -73,7 +76,7 @@ def over_presets(values: Mapping[str, Any], place: str) -> dict[str, Any]:
         if not isinstance(name, str) or name not in PRESETS:
             close = get_close_matches(str(name), PRESETS, n=3, cutoff=0.4) or ["tiny", "vaswani-base"]
             raise InputError(
-                f"{place}: unknown preset {json.dumps(name)}; did you mean {either(close)}?"
+                f"{location}: unknown preset {json.dumps(name)}; did you mean {either(close)}?"
                 " `heedful config presets` lists all"
             )
         below = merge(below, PRESETS[name])
@@ -89,7 +92,7 @@ def over_presets(values: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def merge(below: Values, above: Values) -> dict[str, Any]:
-    """Merge `above` over `below`, table by table; values other than tables are replaced entirely."""
+    """Merge `above` over `below`, table by table. Values other than tables are replaced entirely."""
     merged = {**below, **above}
     for key in below.keys() & above.keys():
         if isinstance(below[key], Mapping) and isinstance(above[key], Mapping):

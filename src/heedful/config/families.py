@@ -1,4 +1,4 @@
-"""Model families, and what is known about them before a model is built."""
+"""Model families, and the facts about them that are known before a model is built."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,9 +11,9 @@ class Family:
     """Facts about a model family.
 
     Attributes:
-        sides: the vocabularies of its models: of a source and a target, or of a single kind of text.
+        sides: the sides that have a vocabulary: source and target, or only a source if there is one kind of text.
         layers: the keys of [model] that count the layers of a Transformer of this family.
-        causal: True if a token sees only itself and the tokens before it, as far as there is one kind of text.
+        causal: True if there is one kind of text, in which a token sees only itself and the tokens before it.
         pooling: the hidden state that represents a whole text, if the recipe does not choose one.
     """
 
@@ -24,7 +24,7 @@ class Family:
 
     @property
     def writes(self) -> bool:
-        """True if a model writes text, a token at a time."""
+        """True if a model writes text, one token at a time."""
         return self.pairs or self.causal
 
     @property

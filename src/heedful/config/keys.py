@@ -11,7 +11,7 @@ from heedful.config.setting import ResumeRule, Setting, bare, descriptions, sett
 
 
 class _Path:
-    """Dotted key that grows by each attribute: the text of `path.train.seed` is "train.seed"."""
+    """Dotted key that each attribute access extends: the text of `path.train.seed` is "train.seed"."""
 
     def __init__(self, path: str = "") -> None:
         self._path = path
@@ -35,14 +35,14 @@ def table_of(hint: Any, options: type = ModelConfig) -> type | None:
 
 @cache
 def hints_of(table: type) -> dict[str, Any]:
-    """Return the types of the fields of a dataclass, with the facts in their `Annotated`."""
+    """Return the type of each field of a dataclass, including its `Annotated` metadata."""
     hints = get_type_hints(table, include_extras=True)
     return {field.name: hints[field.name] for field in fields(table)}
 
 
 @cache
 def hints_of_keys(options: type = ModelConfig) -> Mapping[str, Any]:
-    """Return the type of every dotted key and table of a recipe; a list of tables is listed once, with the number 0."""
+    """Return the type of every dotted key and table of a recipe. A list of tables is listed once, with index 0."""
     hints: dict[str, Any] = {}
 
     def add(table: type, prefix: str) -> None:
@@ -57,7 +57,7 @@ def hints_of_keys(options: type = ModelConfig) -> Mapping[str, Any]:
 
 
 def hint_of(key: str, options: type = ModelConfig) -> Any:
-    """Return the type of a dotted key, or of the nearest table or list around it; None for an unknown key."""
+    """Return the type of a dotted key or, if it is unknown, of the nearest table or list around it, or None."""
     hints = hints_of_keys(options)
     key = re.sub(r"\.\d+\.", ".0.", key)
     while key and key not in hints:
@@ -66,7 +66,7 @@ def hint_of(key: str, options: type = ModelConfig) -> Any:
 
 
 def settings_around(key: str, options: type = ModelConfig) -> Iterator[Setting]:
-    """Iterate over the facts of a dotted key, then over those of the tables that contain it, from the inside out."""
+    """Iterate over the `Setting` of a dotted key, then those of the tables that contain it, from the inside out."""
     while key:
         if key in hints_of_keys(options):
             yield setting_in(hints_of_keys(options)[key])
@@ -74,7 +74,7 @@ def settings_around(key: str, options: type = ModelConfig) -> Iterator[Setting]:
 
 
 def resume_rule(key: str, options: type = ModelConfig) -> ResumeRule:
-    """Return whether a resumed run may change a dotted key, according to its setting or the tables that contain it."""
+    """Return the rule for changing a dotted key in a resumed run: its own, or that of a table that contains it."""
     for setting in settings_around(key, options):
         if setting.resume is not None:
             return setting.resume
@@ -82,7 +82,7 @@ def resume_rule(key: str, options: type = ModelConfig) -> ResumeRule:
 
 
 def is_per_machine(key: str, options: type = ModelConfig) -> bool:
-    """True if the machines of a run may have different values of a dotted key."""
+    """Return True if the machines of a run may have different values for a dotted key."""
     return any(setting.per_machine for setting in settings_around(key, options))
 
 

@@ -1,4 +1,4 @@
-"""Loading of recipes: TOML, presets, overrides and the lines of keys; and writing them back as TOML."""
+"""Loading of recipes from TOML files, presets and overrides, and formatting of recipes as TOML."""
 
 import json
 import os
@@ -46,18 +46,19 @@ def load_recipe(path: str | Path, overrides: Overrides = (), data_root: Path | N
         path: a TOML file, or a folder with a `config.toml`. Its key `preset` names one or more presets, which
             the values in the file override; a later preset overrides an earlier one.
         overrides: `key=value`, such as `optimizer.lr=3e-4` or `data.train.0.source=more.en`, as if written in the
-            file. A value that is not TOML is text; `null` resets a value to none. Alternatively, a mapping from
-            such keys to Python values.
-        data_root: the data folder, whatever the file says. Without it, a relative `data.root` is resolved against the
-            recipe's folder. All other relative paths are resolved against `data.root`, which is absolute in the result.
+            file. A value that is not valid TOML is taken as text, and `null` resets a key to None. Alternatively, a
+            mapping from such keys to Python values.
+        data_root: the data folder, which replaces `data.root`. Without it, a relative `data.root` is resolved against
+            the recipe's folder. All other relative paths are resolved against `data.root`, which is absolute in the
+            result.
 
     Raises:
-        InputError: the file cannot be read, or a value cannot work; the message lists every problem.
+        InputError: the file cannot be read, or values are invalid; the message lists every problem.
     """
     file = recipe_file(Path(path))
     values, lines = read_toml(file)
-    places = {key: f"{file}, line {line}" for key, line in lines.items()}
-    recipe = _resolve(values, overrides, places, str(file))
+    locations = {key: f"{file}, line {line}" for key, line in lines.items()}
+    recipe = _resolve(values, overrides, locations, str(file))
     return _anchor(recipe, os.path.abspath(file.parent / recipe.data.root if data_root is None else data_root))
 
 
@@ -80,7 +81,7 @@ def load_preset(name: str, overrides: Sequence[str] = ()) -> Recipe:
     return _resolve({"preset": name}, overrides, {}, f'preset "{name}"')
 
 
-def _resolve(values: dict[str, Any], overrides: Overrides, places: dict[str, str], where: str) -> Recipe:
+def _resolve(values: dict[str, Any], overrides: Overrides, locations: dict[str, str], where: str) -> Recipe:
     """Merge presets, values and overrides, each over the previous ones, and validate the recipe."""
     if isinstance(overrides, Mapping):  # nested mappings change single keys of tables
         changes = [Override(key, value, f"set {key} = {value!r}") for key, value in dotted(overrides)]
@@ -88,16 +89,16 @@ def _resolve(values: dict[str, Any], overrides: Overrides, places: dict[str, str
         changes = [Override(*parse_override(text), f"--set {text}") for text in overrides]
     for change in changes:
         values = assign(values, change.key.split("."), change)
-        places[change.key] = change.name
-    merged = over_presets(values, places.get("preset", where))
+        locations[change.key] = change.name
+    merged = over_presets(values, locations.get("preset", where))
     task = merged.get("task")
     if isinstance(task, str):
         try:
             check_task_name(task)
         except InputError as error:
-            raise InputError(f"{places.get('task', where)}: {error}") from error
-    import_class(architecture_in(merged), places.get(KEY, where))
-    return recipe_from_dict(merged, where, places)
+            raise InputError(f"{locations.get('task', where)}: {error}") from error
+    import_class(architecture_in(merged), locations.get(KEY, where))
+    return recipe_from_dict(merged, where, locations)
 
 
 def _anchor(recipe: Recipe, root: str) -> Recipe:
@@ -122,7 +123,7 @@ def recipe_file(path: Path) -> Path:
             raise InputError(
                 f"{path}: is a run or a model, not a recipe; `heedful train RECIPE --out {path}` resumes a run"
             )
-        inner = next((place for place in sorted(path.iterdir()) if is_recipe(place)), None)
+        inner = next((child for child in sorted(path.iterdir()) if is_recipe(child)), None)
         remedy = f"give {inner}" if inner else "give a recipe folder or a TOML file"
         raise InputError(f"{path}: this folder contains no {FILE}; {remedy}")
     if not path.exists():
@@ -136,12 +137,12 @@ def recipe_file(path: Path) -> Path:
 
 
 def is_recipe(path: Path) -> bool:
-    """True if a path leads to a TOML file or to a folder with a recipe."""
+    """Return True if a path is a TOML file or a folder that contains a recipe."""
     return path.is_file() and path.suffix == ".toml" if not path.is_dir() else (path / FILE).is_file()
 
 
 def read_toml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
-    """Read the values of a TOML file, and the line of each dotted key."""
+    """Read the values of a TOML file, and the line number of each dotted key."""
     is_data = without_compression(file.name.lower()).endswith(_DATA_EXTENSIONS)
     data = f"{file}: this is a text file or a table, not a recipe; `heedful init {file}` writes a recipe for it"
     instead = data if is_data else ""
@@ -166,23 +167,26 @@ def read_toml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
         problem = f"{line!r} is not valid TOML ({reason}); {remedy}"
         if re.fullmatch(r"Cannot declare .* twice", reason):
             problem = f"{line} is defined twice; merge the two tables"
+        if reason == "Cannot overwrite a value":
+            problem = f"{line!r}: this key already has a value; remove one of the two"
         raise InputError(instead or f"{file}, line {number}: {problem}") from error
     except (RecursionError, ValueError) as error:  # ValueError: a number of thousands of digits
         raise InputError(f"{file}: brackets are nested too deeply or a number is too long for a recipe") from error
 
 
 def key_lines(text: str) -> dict[str, int]:
-    """Map each dotted key of a TOML text to its line, from 1; an array's tables count from 0 (`data.train.0.source`).
+    """Map each dotted key of a TOML text to its line number, counted from 1.
 
-    Only headers and `key =` are read. Keys inside inline tables are missing, and a multi-line string may add spurious
-    ones; both only make an error message less precise.
+    The tables of an array are numbered from 0, as in `data.train.0.source`. Only headers and `key =` are read: keys
+    inside inline tables are missing, and a multi-line string may add spurious ones. Both only make an error message
+    less precise.
     """
 
     def without_quotes(key: str) -> str:
         return ".".join(part.strip().strip("\"'") for part in key.split("."))
 
     lines: dict[str, int] = {}
-    sizes: Counter[str] = Counter()  # of the arrays of tables so far
+    sizes: Counter[str] = Counter()  # of the arrays of tables, up to the current line
     table = ""
     for number, line in enumerate(text.split("\n"), start=1):
         if header := _HEADER.match(line):
@@ -198,7 +202,7 @@ def key_lines(text: str) -> dict[str, int]:
 
 
 def parse_override(text: str) -> tuple[str, Any]:
-    """Parse a `key=value` override to a dotted key and a value: TOML if it parses, else text."""
+    """Parse a `key=value` override into a dotted key and a value, which is text if it is not valid TOML."""
     key, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not re.fullmatch(r"\w+(\.\w+)*", key):
         raise InputError(f"--set {text}: write key=value, such as --set optimizer.lr=3e-4")
@@ -212,7 +216,7 @@ def parse_override(text: str) -> tuple[str, Any]:
 
 
 def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Iterate over nested settings: the dotted key and the value of each, such as (("train.seed", 1))."""
+    """Iterate over nested settings, as pairs of a dotted key and its value, such as ("train.seed", 1)."""
     for key, value in values.items():
         if isinstance(value, Mapping):
             yield from dotted(value, f"{prefix}{key}.")
@@ -221,7 +225,10 @@ def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def assign(node: Any, path: list[str], override: Override) -> Any:
-    """Copy nested values with a new value at `path`; a list takes an index, and one past its end appends."""
+    """Return a copy of nested values with a new value at `path`.
+
+    The key of a list is an index; an index equal to the size of the list appends the value.
+    """
     if not path:
         return override.value
     name, *rest = path
@@ -243,17 +250,17 @@ def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:
 
 
 def current_keys(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename the keys of a stored recipe to the current names, and set what older versions did without a key."""
+    """Rename the keys of a stored recipe to the current names, and add keys for what older versions always did."""
     data = stored.get("data")
     recipe = _renamed(stored, Recipe)
-    # Older regression models have learned the numbers as they are.
+    # Older regression models learned the labels without standardising them.
     if stored.get("task") == "regression" and isinstance(data, Mapping) and data.get("label_scale") is None:
         recipe["data"] = {**data, "label_mean": 0.0, "label_scale": 1.0}
     return recipe
 
 
 def _renamed(values: Mapping[str, Any], table: type) -> dict[str, Any]:
-    """Rename the keys that had another name before, in a table and the tables inside it."""
+    """Rename keys with a former name to the current name, in a table and in the tables inside it."""
     hints = hints_of(table)
     names = {former: name for name, hint in hints.items() for former in setting_in(hint).former}
     renamed = {names.get(key, key): value for key, value in values.items()}
@@ -264,7 +271,7 @@ def _renamed(values: Mapping[str, Any], table: type) -> dict[str, Any]:
 
 
 def recipe_schema() -> dict[str, Any]:
-    """Create the JSON Schema of a recipe file, for editors; a field is described by the docstring below it."""
+    """Create the JSON Schema of a recipe file, for editors. A field is described by the docstring below it."""
     whole = adapter_of(Recipe).json_schema()
     tables = whole["$defs"]
     for options in OPTIONS.values():
@@ -290,7 +297,7 @@ def recipe_schema() -> dict[str, Any]:
 
 
 def to_toml(values: Mapping[str, Any]) -> str:
-    """Format values as TOML that parses to the same values, with plain keys before tables; None values are left out."""
+    """Format values as TOML that parses to the same values, with plain keys before tables. None values are omitted."""
     return "\n".join(_lines(values, "")).lstrip("\n") + "\n"
 
 
@@ -303,7 +310,7 @@ def _lines(values: Mapping[str, Any], table: str) -> Iterator[str]:
             arrays[key] = value
         elif value is not None:
             plain[key] = value
-    for key, value in plain.items():  # a key that is the name of a class may contain any characters
+    for key, value in plain.items():  # a key may be the name of a class, which can contain any characters
         yield f"{key if _BARE_KEY.fullmatch(key) else _value(key)} = {_value(value)}"
     for key, value in tables.items():
         yield from ("", f"[{table}{key}]", *_lines(value, f"{table}{key}."))

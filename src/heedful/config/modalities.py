@@ -1,4 +1,4 @@
-"""Settings of inputs other than text: images and videos, cut into patches, and audio, cut into frames."""
+"""Settings for inputs other than text: images and videos, cut into patches, and audio, cut into frames."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -58,7 +58,7 @@ class ImageConfig:
     """Augmentation: probability that a random rectangle is erased (Zhong et al. 2020)."""
 
     mixup: Annotated[float, Ge(0), Le(4)] = 0.0
-    """Augmentation: mix two images and their classes, with shares from Beta(`mixup`, `mixup`) (Zhang et al. 2018)."""
+    """Augmentation: mix two images and their classes, with weights from Beta(`mixup`, `mixup`) (Zhang et al. 2018)."""
 
     mean: tuple[float, ...] = (0.5,)
     """Mean of the pixels, which range from 0 to 1: one number, or one for each channel."""
@@ -72,20 +72,21 @@ class ImageConfig:
 
     @property
     def tokens(self) -> int:
-        """Number of positions of an image in the stack: its patches, and the class token if there is one."""
+        """Number of positions that an image has in the stack: its patches, and the class token if there is one."""
         rows, columns = self.grid
         return rows * columns + self.class_token
 
 
 @dataclass(frozen=True, kw_only=True)
 class VideoConfig:
-    """Video settings: frames, with the settings of [image], are cut into tubelets (Arnab et al. 2021)."""
+    """Video settings: how frames, which have the settings of [image], are cut into tubelets (Arnab et al. 2021)."""
 
     frames: Side = 16
-    """Number of frames to read from a video, evenly spaced from beginning to end. Shorter videos are read whole."""
+    """Number of frames to read from a video, evenly spaced from beginning to end. Shorter videos are read in full."""
 
     tubelet: Count = 2
-    """Frames in a tubelet, whose height and width are `image.patch`. With 1, tubelets are patches of single frames."""
+    """Number of frames in a tubelet, whose height and width are `image.patch`. With 1, tubelets are patches of single
+    frames."""
 
     positions: Literal["none", "sinusoidal", "learned"] = "none"
     """Encoding of time, in addition to `image.positions` and `model.positions`."""
@@ -94,11 +95,11 @@ class VideoConfig:
     """Maximum number of frames of a video file. A longer video is rejected before it is decompressed."""
 
     def read(self, frames: int) -> int:
-        """Return the number of frames that are read from a video: whole tubelets, at most `frames` frames."""
+        """Return how many frames are read from a video of `frames` frames: whole tubelets, at most `self.frames`."""
         return min(self.frames, -(-frames // self.tubelet) * self.tubelet)
 
     def tokens(self, frames: int, image: ImageConfig) -> int:
-        """Return the number of positions in the stack: the tubelets, and the class token if there is one."""
+        """Return the number of positions of `frames` frames in the stack: tubelets, and the class token if any."""
         rows, columns = image.grid
         return frames // self.tubelet * rows * columns + image.class_token
 
@@ -126,7 +127,7 @@ class AudioConfig:
     """Number of mel bands."""
 
     stem: Literal["linear", "convolutional"] = "convolutional"
-    """Layers that embed frames. `convolutional` are those of Whisper, which halve the number of frames."""
+    """Layers that embed frames. `convolutional` uses those of Whisper, which halve the number of frames."""
 
     pad_seconds: Annotated[float, Ge(0), Le(3600)] = 0.0
     """Length in seconds to which shorter clips are padded with silence. Whisper: 30."""
@@ -163,12 +164,12 @@ class AudioConfig:
         return max(1, max(samples, round(self.pad_seconds * self.rate)) // self.hop)
 
     def tokens(self, samples: int) -> int:
-        """Return the number of positions of a clip in the stack."""
+        """Return the number of positions that a clip has in the stack."""
         return -(-self.frames(samples) // self.stride)
 
     @property
     def longest(self) -> int:
-        """Number of positions of the longest clip that is read, in the stack."""
+        """Number of positions that the longest accepted clip has in the stack."""
         return self.tokens(round(self.max_seconds * self.rate))
 
 
@@ -195,7 +196,7 @@ class TranscribeConfig:
     """Token ids that are never generated, such as musical notes."""
 
     suppress_first: tuple[Natural, ...] = ()
-    """Token ids that an output of a window never begins with."""
+    """Token ids with which the output for a window never begins."""
 
     no_speech: Share = 0.6
     """Probability of silence above which an unlikely text is dropped (section 4.5)."""
@@ -204,8 +205,8 @@ class TranscribeConfig:
     """Derive the time of each word from the model's cross-attention."""
 
     alignment_heads: tuple[Natural, ...] = ()
-    """Cross-attention heads that align words, numbered across all decoder layers. Empty: all heads of its upper
-    half."""
+    """Cross-attention heads that align words, numbered across all decoder layers. Empty: all heads of the upper half
+    of the decoder."""
 
     vad: bool = False
     """Detect speech (voice activity detection), and transcribe nothing else. A converted Whisper model: `true`."""

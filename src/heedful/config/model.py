@@ -1,4 +1,4 @@
-"""Model settings: of every architecture, of architectures for text, and of the Transformer."""
+"""Model settings: those that all architectures share, those of text architectures, and those of the Transformer."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -30,7 +30,8 @@ class ArchitectureConfig:
     """Architecture: a built-in one, or your own class as `module:Class`."""
 
     family: FamilyName = "encoder_decoder"
-    """Kind of model: `encoder_decoder` as in translation, `encoder` as BERT, `decoder` as GPT, or `word_vectors`."""
+    """Kind of model: `encoder_decoder` as in translation, `encoder` as in BERT, `decoder` as in GPT, or
+    `word_vectors`."""
 
     d_model: Width = 512
     """Size of embeddings and hidden states."""
@@ -46,17 +47,17 @@ class ArchitectureConfig:
 
     @property
     def learned_positions(self) -> int | None:
-        """Size of the table of learned positions, which limits the length of a text; None without one."""
+        """Size of the table of learned positions, which limits the length of a text; None if there is no table."""
         return None
 
     @property
     def learned_target_positions(self) -> int | None:
-        """Size of the decoder's table of learned positions, which limits an output; None without one."""
+        """Size of the decoder's table of learned positions, which limits an output; None if there is no table."""
         return self.learned_positions
 
     @property
     def one_vocabulary(self) -> bool:
-        """True if a source and a target share one matrix of embeddings, and so one vocabulary."""
+        """True if source and target share one embedding matrix, and therefore one vocabulary."""
         return False
 
     def shape(self) -> str:
@@ -66,7 +67,7 @@ class ArchitectureConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TextModelConfig(ArchitectureConfig):
-    """Settings that all architectures for text that come with heedful have."""
+    """Settings that all of heedful's own text architectures have."""
 
     dropout: Dropout = 0.1
     """Dropout on embeddings (with positions) and on the output of each sublayer (section 5.4) or layer."""
@@ -87,18 +88,18 @@ class TextModelConfig(ArchitectureConfig):
     """Number of segments of a sequence, each with a trained vector. BERT: 2."""
 
     init: Literal["glorot", "normal", "scaled"] = "glorot"
-    """Initial weights: Glorot's, normal ones as in BERT, or those of GPT-2."""
+    """Initialisation of the weights: Glorot, normal as in BERT, or scaled as in GPT-2."""
 
     init_std: Positive = 0.02
-    """Standard deviation of the initial weights of `normal` and `scaled`. BERT and GPT-2: 0.02."""
+    """Standard deviation of the initial weights with `normal` and `scaled`. BERT and GPT-2: 0.02."""
 
     pooling: Poolings | None = None
     """How hidden states become one vector. Not set: `first` in an encoder, `last` in a decoder, `mean` for ranking;
     some architectures have another default."""
 
     pooler: Poolers = "dense"
-    """Layer before the output of a classifier: `dense` is tanh(W x + b) as in BERT, `attention` a learned mean that
-    replaces `pooling`."""
+    """Layer before the output of a classifier: `dense` is tanh(W x + b) as in BERT, `attention` a learned weighted
+    mean that replaces `pooling`."""
 
     @property
     def one_vocabulary(self) -> bool:
@@ -106,13 +107,13 @@ class TextModelConfig(ArchitectureConfig):
 
     @property
     def hidden_size(self) -> int:
-        """The size of the hidden states that a classifier reads."""
+        """Size of the hidden states that a classifier reads."""
         return self.d_model
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerSettings(ArchitectureConfig):
-    """Settings of the blocks of a Transformer, in a model by itself or as a part of another one."""
+    """Settings of Transformer blocks, whether they are the whole model or a part of one."""
 
     d_ff: Annotated[Count, Setting(aliases=("dim_feedforward", "ffn_dim", "intermediate_size"))] = 2048
     """Size of the feed-forward networks' hidden layer."""
@@ -125,7 +126,7 @@ class TransformerSettings(ArchitectureConfig):
     `heads`."""
 
     d_k: Count | None = None
-    """Head size: that of a head's queries and keys. Not set: d_model / heads."""
+    """Head size: the size of a head's queries and keys. Not set: d_model / heads."""
 
     d_v: Count | None = None
     """Size of a head's values. Not set: `d_k`."""
@@ -178,7 +179,7 @@ class TransformerSettings(ArchitectureConfig):
     """If `true`, feed-forward networks and norms have biases."""
 
     source_eos: bool = True
-    """If `true`, the encoder sees the `<eos>` of a source. That of an OpenNMT model does not."""
+    """If `true`, the encoder sees the `<eos>` of a source. The encoder of an OpenNMT model does not."""
 
     embedding_norm: bool = False
     """If `true`, the sum of embedding and position is normalised, as in BERT."""
@@ -214,4 +215,4 @@ class TransformerSettings(ArchitectureConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig(TransformerSettings, TextModelConfig):
-    """Settings of a Transformer; the defaults are the base model of Vaswani et al. (2017)."""
+    """Settings of a Transformer. The defaults are those of the base model of Vaswani et al. (2017)."""

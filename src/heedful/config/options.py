@@ -18,7 +18,7 @@ TABLES = {DecodeConfig: "decode", GenerateConfig: "generate", TranscribeConfig: 
 
 
 class DecodeOptions(TypedDict, total=False):
-    """Options of a decoding call: keys of [decode]; a missing key has the value of the model's recipe."""
+    """Options of a decoding call: keys of [decode]. A missing key takes its value from the model's recipe."""
 
     beam: int
     penalty: Literal["gnmt", "average", "average_text"]
@@ -42,7 +42,7 @@ class TranscribeOptions(DecodeOptions, total=False):
 
 
 class GenerateOptions(TypedDict, total=False):
-    """Options of a generation call: keys of [generate]; a missing key has the value of the model's recipe."""
+    """Options of a generation call: keys of [generate]. A missing key takes its value from the model's recipe."""
 
     max_tokens: int
     min_tokens: int
@@ -62,13 +62,13 @@ class GenerateOptions(TypedDict, total=False):
 
 
 def with_options(config: C, options: Mapping[str, Any]) -> C:
-    """Copy a table of the recipe with new values for some of its keys, and validate it."""
+    """Return a validated copy of a recipe table with new values for some of its keys."""
     if not options:
         return config
     table = TABLES[type(config)]
     names = [field.name for field in fields(config)]
     for name in options:
-        if name not in names:  # other toolkits' names are suggested, too
+        if name not in names:  # `nearest` also knows the names of other toolkits
             own = [key.partition(".")[2] for key in nearest(f"{table}.{name}") if key.startswith(f"{table}.")]
             near = own or get_close_matches(name, names, n=1)
             hint = f"did you mean {either(near)}?" if near else f"choose one of {', '.join(names)}"

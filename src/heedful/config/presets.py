@@ -21,23 +21,23 @@ def read_tables(name: str) -> dict[str, Any]:
 
 
 def resolved(name: str, tables: Values) -> dict[str, Any]:
-    """Return the values of a preset, merged over those of the preset that it uses."""
+    """Return the values of a preset, merged over those of the preset that it uses, if any."""
     own = changes(tables[name])
     return merge(resolved(tables[name]["preset"], tables), own) if "preset" in tables[name] else own
 
 
 def changes(table: Values) -> dict[str, Any]:
-    """Return the values of a recipe in the table of a preset."""
+    """Return the recipe values in the table of a preset."""
     return {key: value for key, value in table.items() if key not in ("preset", "printed")}
 
 
 @dataclass(frozen=True)
 class Table3Row:
-    """Row of Table 3 in Vaswani et al. (2017): changes from the base model, published results; None if left out."""
+    """Row of Table 3 in Vaswani et al. (2017): the changes from the base model, and the published results."""
 
     name: str
     changes: Values = field(default_factory=dict)
-    millions: int | None = None  # parameters, in 10^6
+    millions: int | None = None  # parameters, in 10^6; None where the paper leaves them out
     perplexity: float = 0.0  # per subword, newstest2013
     bleu: float = 0.0  # newstest2013
 

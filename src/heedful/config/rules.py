@@ -1,7 +1,7 @@
 """Rules for recipes whose values have the right types and ranges: combinations that cannot work, and remarks.
 
-A rule reads the recipe only: `heedful.training.preflight` finds missing files or a missing GPU. Rules of an
-architecture are in the file of its settings, and apply to recipes whose [model] has them.
+A rule reads only the recipe: `heedful.training.preflight` finds missing files or a missing GPU. The rules of an
+architecture are in the file of its settings, and apply to recipes whose [model] has these settings.
 """
 
 import math
@@ -30,7 +30,7 @@ class Rule:
 
     Attributes:
         at: the key to change, as an attribute of `KEYS`.
-        broken: whether a recipe breaks the rule.
+        broken: returns True if a recipe breaks the rule.
         text: the message, a format string that takes the recipe as `r`.
     """
 
@@ -43,7 +43,8 @@ class Rule:
         return str(self.at)
 
 
-# For each class of [model], the rules for recipes whose model has its settings: those that reject, and remarks.
+# For each settings class of [model], the rules for recipes whose model has its settings: RULES reject a recipe, and
+# REMARKS only comment on it.
 RULES: dict[type[ArchitectureConfig], tuple[Rule, ...]] = {}
 REMARKS: dict[type[ArchitectureConfig], tuple[Rule, ...]] = {}
 
@@ -59,7 +60,7 @@ class Problem:
 
 
 def remarks(recipe: Recipe) -> list[str]:
-    """List the remarks on a valid recipe that a user should know about."""
+    """List the remarks on a valid recipe: what a user should know about it."""
     return [rule.text.format(r=recipe) for rule in _broken(recipe, REMARKS)]
 
 
@@ -77,7 +78,7 @@ def _broken(recipe: Recipe, rules: Mapping[type[ArchitectureConfig], tuple[Rule,
 
 
 def size_problem(key: str, value: float) -> str | None:
-    """Describe a number that no tensor can represent; None for one of a usual size."""
+    """Describe the problem with a number that no tensor can represent; return None for all other numbers."""
     if abs(value) <= MAX_NUMBER:
         return None
     size = "a finite number" if isinstance(value, float) and not math.isfinite(value) else "less than 2^63"
@@ -95,34 +96,37 @@ def _numbers(values: Any, key: str = "") -> Iterator[tuple[str, int | float]]:
 
 
 def pairs(recipe: Recipe) -> bool:
-    """True if the model of a recipe reads a source and writes a target."""
+    """Return True if the model of a recipe reads a source and writes a target."""
     return FAMILIES[recipe.model.family].pairs
 
 
 def one_text(recipe: Recipe) -> bool:
-    """True if the model of a recipe reads single texts, not pairs."""
+    """Return True if the model of a recipe reads single texts, not pairs."""
     return recipe.data.modality == "text" and not pairs(recipe)
 
 
 def positions(recipe: Recipe) -> float:
-    """Return the number of positions that the model of a recipe learns; infinite without a table of them."""
+    """Return the size of the model's table of learned positions, or infinity if it has none."""
     return recipe.model.learned_positions or math.inf
 
 
 def room_for_pairs(recipe: Recipe) -> float:
-    """Return the smaller table of positions that a pair of texts needs; for images and audio, the decoder's."""
+    """Return the size of the smaller table of learned positions: the encoder's or the decoder's.
+
+    If the input is not text, only the decoder's counts.
+    """
     target = recipe.model.learned_target_positions or math.inf
     return min(positions(recipe), target) if recipe.data.modality == "text" else target
 
 
 def standardises(recipe: Recipe) -> bool:
-    """True if the mean and scale of the labels in a recipe, if any, can be used to standardise."""
+    """Return True if labels can be standardised with the recipe's mean and scale, or if it has none."""
     mean, scale = recipe.data.label_mean or 0.0, recipe.data.label_scale
     return math.isfinite(mean) and (scale is None or 0 < scale < math.inf)
 
 
 def reads_images(recipe: Recipe) -> bool:
-    """True if the model of a recipe reads images, alone or as the frames of videos."""
+    """Return True if the model of a recipe reads images, alone or as the frames of videos."""
     return recipe.data.modality == "image" or reads_videos(recipe)
 
 
@@ -135,7 +139,7 @@ def reads_audio(recipe: Recipe) -> bool:
 
 
 def pools_first_patch(recipe: Recipe) -> bool:
-    """True if the first patch would represent a whole image, because a class token before it is missing."""
+    """Return True if the first patch would represent a whole image, because no class token precedes it."""
     model = recipe.model
     pooling = (model.pooling if isinstance(model, TextModelConfig) else None) or FAMILIES[model.family].pooling
     return reads_images(recipe) and not recipe.image.class_token and model.family == "encoder" and pooling == "first"
@@ -217,7 +221,7 @@ OF_MEDIA = (
         KEYS.transcribe.language,
         lambda r: (
             r.transcribe.language not in (None, *r.transcribe.languages)
-            and bool(r.transcribe.languages or r.train.start is None)  # else the languages are those of the start
+            and bool(r.transcribe.languages or r.train.start is None)  # otherwise, the start model has the languages
         ),
         'transcribe.language = "{r.transcribe.language}" is not one of the languages that the model distinguishes: '
         "{r.transcribe.languages}; choose one of them, or leave it out",
@@ -547,7 +551,7 @@ REMARKS[ArchitectureConfig] = (
     ),
     Rule(
         KEYS.tokenizer.lowercase,
-        lambda r: r.tokenizer.lowercase and (r.data.variants.upper_case or r.data.variants.lower_case) > 0,
+        lambda r: r.tokenizer.lowercase and r.data.variants.upper_case + r.data.variants.lower_case > 0,
         "tokenizer.lowercase = true makes copies in capitals or in lower case equal to their originals; leave "
         "data.variants.upper_case and lower_case out",
     ),

@@ -33,7 +33,7 @@ Rate = Annotated[float, Ge(0), Lt(1)]
 
 @dataclass(frozen=True)
 class Fixed:
-    """A resumed run cannot change the value of a setting, for a reason that completes "because ..."."""
+    """Rule that a resumed run cannot change the value of a setting, with the reason, which completes "because ..."."""
 
     reason: str
 
@@ -46,12 +46,12 @@ class Setting:
     """Facts about a setting beyond its type, default, range and description.
 
     Attributes:
-        aliases: names of the setting in other toolkits, which error messages translate.
-        values: names of its values in other toolkits and papers, and the values.
+        aliases: names of the setting in other toolkits, for which error messages suggest the setting.
+        values: mapping from names of its values in other toolkits and papers to the values.
         former: names of the setting in older versions of heedful, which saved recipes may contain.
         resume: whether a resumed run may change the value. "free": yes; "length": yes, unless the learning rate
-            decays towards the end of the run; "ask": only if the user allows it; `Fixed`: no. None: as for the table
-            that contains the setting; at the top level of a recipe "ask".
+            decays towards the end of the run; "ask": only if the user allows it; `Fixed`: no. None: the rule of the
+            table that contains the setting, or "ask" at the top level of a recipe.
         per_machine: True if the processes of one run may have different values.
     """
 
@@ -63,7 +63,7 @@ class Setting:
 
 
 class SeparatelyValidated:
-    """Marks a table that is validated separately, because its class depends on one of its values."""
+    """Marker of a table that is validated separately, because its class depends on one of its values."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         """Make pydantic accept any value."""
@@ -75,7 +75,7 @@ class SeparatelyValidated:
 
 @dataclass(frozen=True)
 class OpenNames:
-    """Fact about a setting: it takes the names in its type, and names that installed packages add to a registry."""
+    """Marker of a setting that takes the names in its type, and names that installed packages add to a registry."""
 
     registry: Registry[Any]
 
@@ -99,7 +99,7 @@ class OpenNames:
 
 
 class FormerValues:
-    """Fact about a setting: former names of its values, as in older recipes, and the current names."""
+    """Mapping from former names of a setting's values, which older recipes contain, to the current names."""
 
     def __init__(self, **current: str) -> None:
         self.current = current
@@ -124,7 +124,7 @@ def bare(hint: Any) -> Any:
 
 
 def setting_in(hint: Any) -> Setting:
-    """Return the `Setting` in the type of a field; an empty one if there is none, as in a custom class."""
+    """Return the `Setting` in the type of a field, or an empty one if there is none, as in a custom class."""
     return next((fact for fact in getattr(hint, "__metadata__", ()) if isinstance(fact, Setting)), PLAIN)
 
 
@@ -140,14 +140,14 @@ def bounds(hint: Any) -> dict[str, float]:
 
 
 def range_text(limits: Mapping[str, float]) -> str:
-    """Format the bounds of a number, such as "at least 1" or "from 0 to 1"; empty without any."""
+    """Format the bounds of a number, such as "at least 1" or "from 0 to 1". Without bounds, the text is empty."""
     if limits.keys() == {"ge", "le"}:
         return f"from {limits['ge']:,} to {limits['le']:,}"
     return " and ".join(f"{BOUNDS[name]} {limit:,}" for name, limit in limits.items())
 
 
 def descriptions(table: type) -> dict[str, str]:
-    """Return the description of each field of a dataclass: the docstring below it, there or in a base class."""
+    """Return the description of each field of a dataclass: the docstring below it, in this class or in a base class."""
     texts: dict[str, str] = {}
     for kind in reversed(table.__mro__):
         if is_dataclass(kind):
@@ -157,10 +157,10 @@ def descriptions(table: type) -> dict[str, str]:
 
 @cache
 def _docstrings(module: str) -> dict[str, dict[str, str]]:
-    """Return the docstrings below the fields of each class of a module; empty if the source cannot be read."""
+    """Return the docstrings below the fields of each class of a module, or none if its source cannot be read."""
     try:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
-    except (OSError, TypeError, KeyError):  # for example for a class that was typed at a prompt
+    except (OSError, TypeError, KeyError):  # for example, the class was typed at a prompt
         return {}
     texts: dict[str, dict[str, str]] = {}
     for kind in ast.walk(tree):

@@ -1,4 +1,4 @@
-"""Training settings: the optimizer, the training loop and processes that train together."""
+"""Training settings: the optimizer, the training loop, LoRA and training in several processes."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -56,7 +56,7 @@ class OptimizerConfig:
     """Number of updates during which the learning rate rises."""
 
     min_lr: NonNegative = 0.0
-    """Learning rate at which `cosine` and `linear` end, when the first limit of the run is reached."""
+    """Learning rate at which `cosine` and `linear` end, when the run reaches the first of its limits."""
 
     clip_norm: Annotated[NonNegative, Setting(aliases=("clip", "grad_clip", "gradient_clip_val", "max_grad_norm"))] = (
         0.0
@@ -69,13 +69,13 @@ class LoraConfig:
     """LoRA settings (Hu et al. 2022): low-rank updates of the linear layers are trained, not the layers themselves."""
 
     rank: Annotated[Count, Setting(aliases=("lora_r", "lora_rank", "r"))] = 8
-    """Rank of the update of a layer, and so the number of its trained weights: rank x (inputs + outputs)."""
+    """Rank of a layer's update, which has rank x (inputs + outputs) trained weights."""
 
     alpha: Annotated[Positive, Setting(aliases=("lora_alpha",))] = 16.0
     """Scale of the updates, which are multiplied by alpha / rank."""
 
     dropout: Annotated[Rate, Setting(aliases=("lora_dropout",), resume="ask")] = 0.0
-    """Dropout of the inputs of the updates."""
+    """Dropout on the inputs of the updates."""
 
     targets: Annotated[tuple[str, ...], Setting(aliases=("lora_target", "lora_target_modules", "target_modules"))] = ()
     """Linear layers that get an update, given as parts of their names, such as `q` or `encoder.blocks.0`. Empty: all
@@ -113,10 +113,12 @@ class TrainConfig:
     """Language model from which the decoder of an encoder-decoder starts."""
 
     start_encoder_layers: tuple[Count, ...] = ()
-    """Encoder layers of `start` that the model has, counted from 1. A layer may be listed several times. Empty: all."""
+    """Encoder layers that the model takes from `start`, counted from 1. A layer may be listed several times. Empty:
+    all."""
 
     start_decoder_layers: tuple[Count, ...] = ()
-    """Decoder layers of `start` that the model has, counted from 1. A layer may be listed several times. Empty: all."""
+    """Decoder layers that the model takes from `start`, counted from 1. A layer may be listed several times. Empty:
+    all."""
 
     freeze: Annotated[
         tuple[str, ...], Setting(resume=Fixed("the saved optimizer state belongs to the weights that were trained"))
@@ -167,7 +169,7 @@ class TrainConfig:
         Count,
         Setting(aliases=("batch", "batch_size", "per_device_train_batch_size", "train_batch_size"), resume=ORDER),
     ] = 4096
-    """Maximum batch size in tokens: sentences x the longest side of the batch, padding included."""
+    """Maximum batch size in tokens: number of sentences x length of the longest side, padding included."""
 
     accumulate: Annotated[
         Count, Setting(aliases=("accum_count", "accumulate_grad_batches", "gradient_accumulation_steps", "update_freq"))
@@ -197,19 +199,20 @@ class TrainConfig:
     activation_checkpointing: Annotated[
         bool, Setting(aliases=("checkpoint_activations", "gradient_checkpointing"), resume="free")
     ] = False
-    """If `true`, blocks are recomputed in the backward pass: less memory, the same result."""
+    """If `true`, blocks are recomputed in the backward pass, which saves memory and does not change the result."""
 
     device: Annotated[str, Setting(aliases=("cuda", "gpu", "no_cuda"), resume="free", per_machine=True)] = "auto"
     """Device to train on: `cpu`, `cuda`, `cuda:1`, `mps`, or `auto` for a GPU if there is one."""
 
     threads: Annotated[Count | None, Setting(aliases=("num_threads",), resume="free", per_machine=True)] = None
-    """CPU threads of each process. Not set: torch's choice, at most one per core."""
+    """Number of CPU threads of each process. Not set: torch's choice, at most one per core."""
 
     workers: Annotated[
         Annotated[int, Ge(0), Le(1000)] | None,
         Setting(aliases=("dataloader_num_workers", "num_workers"), resume="free", per_machine=True),
     ] = None
-    """Worker processes that read batches ahead. Not set: for images and audio on a GPU one per core, otherwise 0."""
+    """Number of worker processes that read batches ahead. Not set: one per core for images and audio on a GPU,
+    otherwise 0."""
 
     validate_every: Annotated[
         Count,

@@ -15,7 +15,10 @@ from heedful.wording import either
 def unknown_keys(
     values: Any, options: type = ModelConfig, table: type = Recipe, prefix: str = ""
 ) -> Iterator[tuple[str, Any]]:
-    """Iterate over the dotted keys that a recipe does not have, with their values; `options` is the type of [model]."""
+    """Iterate over the dotted keys in `values` that a recipe does not have, with their values.
+
+    `options` is the type of [model].
+    """
     if isinstance(values, list):
         for index, item in enumerate(values):
             yield from unknown_keys(item, options, table, f"{prefix}{index}.")
@@ -29,7 +32,7 @@ def unknown_keys(
 
 
 def unknown_key_message(key: str, options: type = ModelConfig, *, is_table: bool = False) -> str:
-    """Report an unknown key with the keys that are meant or, if none is similar, with all keys of its table."""
+    """Describe an unknown key, and suggest similar keys or, if there are none, list all keys of its table."""
     unknown = f"unknown table [{key}]" if is_table else f"unknown key {key}"
     if near := nearest(key, options):
         tables = [name for name in near if is_table and table_of(hints_of_keys(options)[name])]
@@ -57,7 +60,7 @@ def nearest(key: str, options: type = ModelConfig) -> list[str]:
 
 
 def same_name(name: str, options: type = ModelConfig) -> list[str]:
-    """List the keys of this name, with or without the name of the table; else the one that has it in other toolkits."""
+    """List the keys with a given name, which may contain the table; if there are none, the key of this alias."""
     keys = [key for key in hints_of_keys(options) if name in (key, _leaf(key))]
     other = _other_names(options).get(name)
     return keys or ([] if other is None else [other])
@@ -65,7 +68,7 @@ def same_name(name: str, options: type = ModelConfig) -> list[str]:
 
 @cache
 def _other_names(options: type) -> Mapping[str, str]:
-    """Map the names of settings in other toolkits and in older versions of heedful to the keys."""
+    """Map the names that settings have in other toolkits and in older versions of heedful to their keys."""
     settings = ((key, setting_in(hint)) for key, hint in hints_of_keys(options).items())
     return {name: key for key, setting in settings for name in (*setting.aliases, *setting.former)}
 

@@ -33,7 +33,7 @@ def check_task_name(name: str) -> None:
 
 
 def find_class(key: str, name: str) -> type | None:
-    """Find the custom class that a recipe names, from a package or as "module:Class"; None for other names."""
+    """Find the custom class that a recipe names, from a package or as "module:Class"; return None for other names."""
     if ":" in name:
         return find_object(key, name, type, "class")
     entries = REGISTRIES[key].installed().get(name)
@@ -60,14 +60,17 @@ def find_object(key: str, name: str, kind: type[T], what: str) -> T:
     return part
 
 
-def import_class(name: str, place: str) -> None:
-    """Import the module of a class that the user's recipe names as "module:Class"; its code runs."""
+def import_class(name: str, location: str) -> None:
+    """Import the module of a class that the user's recipe names as "module:Class", which runs its code.
+
+    Error messages begin with `location`.
+    """
     module, colon, _ = name.partition(":")
     if colon:
         try:
             import_user_module(module)
         except InputError as error:
-            raise InputError(f"{place}: {name}: {error}") from error
+            raise InputError(f"{location}: {name}: {error}") from error
 
 
 def import_user_module(module: str) -> None:
@@ -91,7 +94,7 @@ def own_code(recipe: Recipe) -> dict[str, str]:
 
 @contextmanager
 def errors_of_own_code(recipe: Recipe, what: str) -> Iterator[None]:
-    """Turn an error of a custom class in the block into an InputError that names the recipe's key, and the line."""
+    """Turn an error that custom code raises in the block into an InputError that names the recipe key and the line."""
     own = own_code(recipe)
     try:
         yield
@@ -109,9 +112,9 @@ def errors_of_own_code(recipe: Recipe, what: str) -> Iterator[None]:
 
 
 def _described(error: Exception, module: str) -> str:
-    """Describe an error raised in a module with the last line reached there, and a remedy if one is known."""
-    place = _line_in(error, module)
-    text = f"{type(error).__name__}: {error}" + (f" ({place})" if place else "")
+    """Describe an error raised in a module, with the last line reached in it, and a remedy if one is known."""
+    line = _line_in(error, module)
+    text = f"{type(error).__name__}: {error}" + (f" ({line})" if line else "")
     missing = getattr(error, "obj", None)
     if isinstance(error, AttributeError) and hasattr(type(missing), "__dataclass_fields__"):
         return (
@@ -124,7 +127,7 @@ def _described(error: Exception, module: str) -> str:
 
 
 def _line_in(error: Exception, module: str) -> str:
-    """Return the last line of a module in the traceback of an error, as text; empty if there is none."""
+    """Return the file name and last line of a module in the traceback of an error, or "" if it does not occur there."""
     if isinstance(error, SyntaxError):
         return ""  # the error itself gives the line
     file = getattr(sys.modules.get(module), "__file__", None) or f"{module.rpartition('.')[2]}.py"

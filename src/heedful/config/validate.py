@@ -1,4 +1,4 @@
-"""Validation of recipe values: finds all problems at once, each with its place, its key and the remedy."""
+"""Validation of recipe values, which reports all problems at once, each with its location, its key and a remedy."""
 
 import json
 import os
@@ -24,12 +24,12 @@ from heedful.registry import ARCHITECTURES, Registry
 from heedful.wording import either
 
 KEY = "model.architecture"
-OPTIONS: Registry[type[ArchitectureConfig]] = Registry("architecture", ARCHITECTURES.places)  # of heedful's own
+OPTIONS: Registry[type[ArchitectureConfig]] = Registry("architecture", ARCHITECTURES.places)  # built-in ones
 
-OVERRIDES = ("--set ", "set ")  # how the places of values from the command line and from Python begin
+OVERRIDES = ("--set ", "set ")  # beginnings of the locations of values from the command line and from Python
 
 _MAX_PROBLEMS = 8  # in a message
-_NO_PLACES: Mapping[str, str] = MappingProxyType({})
+_NO_LOCATIONS: Mapping[str, str] = MappingProxyType({})
 _EXPECTED = {
     "int_type": "a whole number",
     "float_type": "a number",
@@ -49,13 +49,14 @@ _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?")
 _TRUTH = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
 
 
-def recipe_from_dict(values: Mapping[str, Any], where: str, places: Mapping[str, str] = _NO_PLACES) -> Recipe:
+def recipe_from_dict(values: Mapping[str, Any], where: str, locations: Mapping[str, str] = _NO_LOCATIONS) -> Recipe:
     """Validate nested values against the schema, and build the recipe.
 
     Args:
         values: nested tables, as read from TOML or JSON; missing keys take their defaults.
         where: the source of the values in messages, usually a file.
-        places: dotted key -> a more exact place, such as `config.toml, line 12`; other keys take their table's place.
+        locations: a more exact location for each dotted key, such as `config.toml, line 12`. A missing key has the
+            location of its table.
 
     Raises:
         InputError: unknown keys, wrong types or impossible combinations; one message lists all of them.
@@ -63,7 +64,7 @@ def recipe_from_dict(values: Mapping[str, Any], where: str, places: Mapping[str,
     try:
         options = options_of(architecture_in(values))
     except InputError as error:
-        raise InputError(f"{_place(KEY, where, places)}: {error}") from error
+        raise InputError(f"{_location(KEY, where, locations)}: {error}") from error
     problems = [
         # A model folder from a stranger may contain 100,000 unknown keys, and suggestions take time.
         Problem(key, key if number >= _MAX_PROBLEMS else unknown_key_message(key, options, is_table=_is_table(value)))
@@ -77,7 +78,7 @@ def recipe_from_dict(values: Mapping[str, Any], where: str, places: Mapping[str,
         recipe = replace(recipe, model=model)
         problems += impossible(recipe)
     if problems:
-        raise _refusal(problems, where, places)
+        raise _refusal(problems, where, locations)
     return recipe
 
 
@@ -107,7 +108,7 @@ def options_of(architecture: str) -> type[ArchitectureConfig]:
 
 
 def config_of(custom: type) -> Any:
-    """Return the attribute Config of a custom class, or of a class that it extends; None if it has none."""
+    """Return the attribute Config of a custom class or of a class that it extends, or None if there is none."""
     # Not with getattr, which may run code of its metaclass.
     return next((vars(base)["Config"] for base in custom.__mro__ if "Config" in vars(base)), None)
 
@@ -121,20 +122,20 @@ def architecture_in(values: Mapping[str, Any]) -> str:
 
 @cache
 def adapter_of(table: type) -> TypeAdapter[Any]:
-    """Return pydantic's validator for a settings dataclass; that of a recipe ignores [model], which has its own."""
+    """Return pydantic's validator for a settings dataclass. That of `Recipe` ignores [model], which has its own."""
     return TypeAdapter(table)
 
 
 def _validated(adapter: TypeAdapter[Any], values: Any, prefix: str, options: type) -> tuple[Any, list[Problem]]:
-    """Build an object from JSON values, and list the problems with their types and ranges; None if there are any."""
+    """Build an object from JSON values; return it without problems, or None and the problems with types and ranges."""
     try:
         # JSON mode is the strict mode that still accepts lists for tuples and tables for dataclasses.
         return adapter.validate_json(json.dumps(values, default=_to_json), strict=True), []
     except ValidationError as error:
         problems = []
         for detail in error.errors():
-            # For a field that takes a text or a table, pydantic reports both errors: the one for the value's type
-            # counts.
+            # For a field that takes text or a table, pydantic reports an error for each; only the one for the value's
+            # type counts.
             choice = str(next(reversed(detail["loc"]), ""))
             is_dict = isinstance(detail["input"], dict)
             if _CHOICE.match(choice) is None or choice.startswith("dict") == is_dict:
@@ -142,9 +143,9 @@ def _validated(adapter: TypeAdapter[Any], values: Any, prefix: str, options: typ
         return None, problems
 
 
-def _to_json(value: Any) -> str | list[str]:
-    """Convert a path to text, a TOML date to a list, which every field rejects with an error that shows the value."""
-    return os.fspath(value) if isinstance(value, os.PathLike) else [str(value)]
+def _to_json(value: Any) -> str | list[list[str]]:
+    """Convert a path to text, and other values, such as TOML dates, to a list that every field rejects."""
+    return os.fspath(value) if isinstance(value, os.PathLike) else [[str(value)]]
 
 
 def _mistyped(detail: ErrorDetails, prefix: str, options: type) -> Problem:
@@ -192,24 +193,24 @@ def _remedy(key: str, kind: str, value: Any, choices: list[str], other_names: Ma
     return f'did you mean "{close[0]}"?' if close else ""
 
 
-def _refusal(problems: list[Problem], where: str, places: Mapping[str, str]) -> InputError:
-    """Create the error that lists problems in the order of their places."""
+def _refusal(problems: list[Problem], where: str, locations: Mapping[str, str]) -> InputError:
+    """Create the error that lists problems in the order of their locations."""
     located = []
     for problem in problems:
-        # An override that the problem names is to blame, since the other keys came first; otherwise the problem's key.
+        # If the problem mentions an overridden key, the override is to blame, since the other keys came first.
         names = [problem.key, *re.findall(r"[\w.]+\w", problem.text)]
-        key = next((key for key in names if places.get(key, "").startswith(OVERRIDES)), problem.key)
-        located.append((_place(key, where, places), problem.text))
-    rank = {place: number for number, place in enumerate(places.values())}
+        key = next((key for key in names if locations.get(key, "").startswith(OVERRIDES)), problem.key)
+        located.append((_location(key, where, locations), problem.text))
+    rank = {location: number for number, location in enumerate(locations.values())}
     located.sort(key=lambda pair: rank.get(pair[0], -1))
-    lines = [f"{place}: {text}" for place, text in located]
+    lines = [f"{location}: {text}" for location, text in located]
     if len(lines) == 1:
         return InputError(lines[0])
     more = [f"and {len(lines) - _MAX_PROBLEMS} more"] if len(lines) > _MAX_PROBLEMS else []
     return InputError("\n  ".join([f"{len(lines)} problems in the recipe", *lines[:_MAX_PROBLEMS], *more]))
 
 
-def _place(key: str, where: str, places: Mapping[str, str]) -> str:
-    while key and key not in places:
+def _location(key: str, where: str, locations: Mapping[str, str]) -> str:
+    while key and key not in locations:
         key = key.rpartition(".")[0]
-    return places.get(key, where)
+    return locations.get(key, where)

@@ -1,4 +1,4 @@
-"""Conversion of models between heedful and the Hugging Face and CTranslate2 formats, one file for each format.
+"""Conversion of models between heedful's format and those of other programs, with one file for each format.
 
 A new format is a file with a `Format` to read it or an `Exporter` to write it, and a line in `registry.FORMATS` or
 `registry.EXPORTERS`.

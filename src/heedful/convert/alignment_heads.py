@@ -2,7 +2,7 @@
 
 Its error is measured against a statistical alignment of the validation pairs, by IBM model 1 (`data.lexical_table`).
 
-S tokens of a source, T of a target.
+S source tokens, T target tokens.
 """
 
 from collections.abc import Sequence
@@ -23,15 +23,15 @@ from heedful.predictors.word_times import head_weights
 from heedful.tasks import find_task
 from heedful.text.pipeline import BOS, EOS
 
-LEARNED, MEASURED = 2000, 50  # pairs that the alignment is learned from, and that heads are compared on
+LEARNED, MEASURED = 2000, 50  # pairs from which the alignment is learned, and on which heads are compared
 
 Pairs = Sequence[tuple[list[int], list[int]]]
 
 
 def alignment_head(model: Model) -> tuple[int, int] | None:
-    """Return layer and number of the cross-attention head with the lowest alignment error, counted from 0.
+    """Return the cross-attention head with the lowest alignment error: its layer, and its number within the layer.
 
-    None if the recipe has no validation pairs, or if the heads cannot be observed.
+    Both are counted from 0. Return None if there are no validation pairs.
     """
     recipe, pairs = model.recipe, list(validation_pairs(model))
     if not pairs:
@@ -43,16 +43,19 @@ def alignment_head(model: Model) -> tuple[int, int] | None:
     for (source, target), links in zip(pairs[:MEASURED], alignments, strict=False):
         ids = torch.tensor([source + [EOS] * recipe.model.source_eos])
         # Row t of the weights belongs to the position that predicts target token t: the input is shifted by <bos>.
-        written = torch.tensor([[BOS, *target[:-1]]])
-        weights = head_weights(network, ids, torch.ones_like(ids, dtype=torch.bool), written, range(len(errors)))
+        inputs = torch.tensor([[BOS, *target[:-1]]])
+        weights = head_weights(network, ids, torch.ones_like(ids, dtype=torch.bool), inputs, range(len(errors)))
         errors += (weights.argmax(-1).numpy() != links).sum(-1)
     layer, head = divmod(int(errors.argmin()), recipe.model.heads)
     return layer, head
 
 
 def validation_pairs(model: Model) -> Pairs:
-    """Read the first validation pairs of a recipe as token ids without <eos>; none if the files are missing."""
-    valid, positions = model.recipe.data.valid, model.recipe.model.max_positions
+    """Read the first validation pairs of a recipe as token ids without <eos>.
+
+    Pairs with an empty side or too many tokens are left out. There are no pairs if the files cannot be read.
+    """
+    valid, limits = model.recipe.data.valid, model.recipe.model
     if valid is None:
         return []
     try:
@@ -61,11 +64,13 @@ def validation_pairs(model: Model) -> Pairs:
         return []
     sources = model.tokenizers.source.encode_batch([pair.source for pair in pairs])
     targets = model.tokenizers.target.encode_batch([pair.target for pair in pairs])
-    return [(s, t) for s, t in zip(sources, targets, strict=True) if s and t and max(len(s), len(t)) < positions]
+    source_limit, target_limit = limits.max_positions, limits.max_target_positions or limits.max_positions
+    pairs = zip(sources, targets, strict=True)
+    return [(s, t) for s, t in pairs if 0 < len(s) < source_limit and 0 < len(t) < target_limit]
 
 
 def statistical_alignment(pairs: Pairs, source_vocab: int, target_vocab: int) -> list[np.ndarray]:
-    """Return for each pair the index of the source token that most likely generated each target token, (T,)."""
+    """Return, for each pair, the index of the source token that most likely generated each target token, (T,)."""
     # The link between a source token s and a target token t has the number s V + t, as in `data.lexical_table`.
     tables = [np.add.outer(np.array(target), target_vocab * np.array(source)) for source, target in pairs]  # T S
     targets = np.concatenate([target for _, target in pairs])
@@ -84,8 +89,8 @@ def with_head_first(weights: Weights, config: ModelConfig, layer: int, head: int
     # Keys and values are shared in a group, so the whole group moves first, and then the head inside it.
     size = config.heads // groups  # heads that share keys and values are adjacent
     first = sorted(range(groups), key=lambda group: group != head // size)
-    inside = sorted(range(size), key=lambda place: place != head % size)
-    order = [group * size + place for group in first for place in inside]
+    inside = sorted(range(size), key=lambda index: index != head % size)
+    order = [group * size + index for group in first for index in inside]
     reordered = dict(weights)
     for name, value in weights.items():
         module, _, kind = name.removeprefix(f"decoder.blocks.{layer}.cross_attention.").partition(".")

@@ -1,7 +1,8 @@
 """Export of translators as Argos Translate packages, which LibreTranslate installs as well.
 
-A package, a .argosmodel file, is a zip archive: metadata.json, README.md, the model in CTranslate2's format, and the
-SentencePiece model of the source, with which Argos Translate decodes the target as well: it keeps pieces that it lacks.
+A package, a .argosmodel file, is a zip archive with metadata.json, README.md, the model in CTranslate2's format, and
+the SentencePiece model of the source. Argos Translate decodes the target with the same SentencePiece model, which keeps
+pieces that are not in its vocabulary.
 """
 
 import json
@@ -28,7 +29,7 @@ from heedful.text.tokenizer import Tokenizer
 TITLE = "Argos Translate"
 VERSION = "1.0"  # of a package
 MODEL, TOKENIZER = "model", "sentencepiece.model"  # in a package
-OWN_CODES = {  # of Argos Translate, with their names
+OWN_CODES = {  # codes that only Argos Translate uses, with the names of the languages
     "zh-hant": ("zt", "Chinese (traditional)"),
     "zh-tw": ("zt", "Chinese (traditional)"),
     "zh-hk": ("zt", "Chinese (traditional)"),
@@ -48,7 +49,7 @@ def write(model: Model, folder: Path, precision: str) -> int:
     if misfits := argos_misfits(recipe):
         raise InputError("\n  ".join([f"{TITLE} cannot represent this model:", *misfits]))
     tokenizer = sentencepiece_model(model.tokenizers.source)
-    # Argos Translate passes SentencePiece's pieces to CTranslate2, so CTranslate2's vocabulary has their spelling.
+    # Argos Translate passes SentencePiece's pieces to CTranslate2, whose vocabulary therefore has to contain them.
     vocabularies = vocabulary(model.tokenizers.source), vocabulary(model.tokenizers.target)
     spec = specification(recipe.model, model.weights, recipe.model.max_positions)
     name = package_name(recipe)
@@ -107,7 +108,7 @@ def metadata(recipe: Recipe) -> dict[str, object]:
 
 
 def compare_outputs(loaded: LoadedModel, folder: Path, texts: Sequence[str]) -> Agreement:
-    """Compare translations with those of the package, made with SentencePiece and CTranslate2 as in Argos Translate."""
+    """Compare translations with those of the package, made by SentencePiece and CTranslate2 as in Argos Translate."""
     from sentencepiece import SentencePieceProcessor
 
     texts = [text for text in texts if text.strip()]

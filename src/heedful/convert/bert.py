@@ -101,7 +101,7 @@ MASKED_LM_SETTINGS = replace(SETTINGS, fixed={**SETTINGS.fixed, "activation": "g
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """Read a Hugging Face BERT: with its masked-token head, or without it as a sentence encoder."""
+    """Read a Hugging Face BERT with its masked-token head or, without a head, as a sentence encoder."""
     config, where = read_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
     weights = with_prefix(read_weights(folder), "bert.", rf"(?:bert|cls)\..*|{HEADS}")

@@ -57,7 +57,7 @@ CLASS_TOKEN = f"{IMAGES}.backbone.embedding.class_token"
 PATCHES, PATCH_BIAS = (f"{IMAGES}.backbone.embedding.stem.project.{name}" for name in ("weight", "bias"))
 POSITIONS = f"{IMAGES}.backbone.stack.positions.table.weight"
 EMBEDDING = f"{TEXTS}.backbone.embedding.weight"
-SCALE, THEIR_SCALE = "log_scale", "logit_scale"  # single numbers, stored as vectors here
+SCALE, THEIR_SCALE = "log_scale", "logit_scale"  # a single number, which heedful stores as a vector
 
 NAMES = Names(
     {
@@ -137,8 +137,8 @@ DEFAULTS: dict[str, Any] = {  # for settings that a config.json may omit
 def read(folder: Path, task: str | None = None) -> Model:
     """Read a Hugging Face CLIP.
 
-    CLIP has no patch bias: a bias of zeros is added. It also lacks <pad> and <unk>, which get zero vectors and occur
-    in no text.
+    CLIP has no patch bias, so a bias of zeros is added. It also lacks <pad> and <unk>, which get zero vectors and do
+    not occur in texts.
     """
     config, where = flat_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
@@ -166,7 +166,7 @@ def read(folder: Path, task: str | None = None) -> Model:
 def write(model: Model, folder: Path, precision: str = "float32") -> int:
     """Write a dual encoder as a Hugging Face folder with a `CLIPModel`; biases that it lacks become zeros.
 
-    The patch bias, for which CLIP has no place, is added to the patch positions, which is equivalent.
+    CLIP has no patch bias, so the bias is added to the patch positions, which is equivalent.
     """
     recipe, rows = model.recipe, len(model.tokenizers.source)
     own = replace(cast("DualEncoderConfig", recipe.model), attention_bias=True, bias=True)
@@ -196,7 +196,7 @@ def expected_weights(recipe: Recipe, rows: int) -> Weights:
 
 
 def to_theirs(ours: Mapping[str, torch.Tensor], image: ImageConfig) -> Weights:
-    """Give heedful's weights CLIP's names and shapes, and add the patch bias to the patch positions."""
+    """Convert heedful's weights to CLIP's names and shapes, and add the patch bias to the patch positions."""
     weights = dict(ours)
     bias = weights.pop(PATCH_BIAS)
     positions = weights[POSITIONS][: image.tokens].clone()
@@ -211,7 +211,7 @@ def to_theirs(ours: Mapping[str, torch.Tensor], image: ImageConfig) -> Weights:
 
 
 def flat_config(folder: Path) -> dict[str, Any]:
-    """Read config.json, fill in defaults, and give the keys of its two encoders dotted names."""
+    """Read config.json, fill in defaults, and flatten the tables of its two encoders into dotted keys."""
     config = read_config(folder)
     flat = {**DEFAULTS, **config}
     for part in (VISION, TEXT):

@@ -1,9 +1,9 @@
 """Reading of model folders in CTranslate2's format: model.bin, config.json and the vocabulary files.
 
-model.bin is little-endian: the format version, the name and revision of the model's specification, the variables, and
-from version 3 on the aliases, which are second names. A variable is a name, a shape, a type, a size and
-its bytes. Versions 2 and 3 give the type as bytes per element, later versions as a type number. A string is its
-length, which counts the closing zero byte, and its bytes.
+model.bin is little-endian: the format version, the name and revision of the model's specification, the variables, and,
+since version 3, the aliases, which are second names of variables. A variable is a name, a shape, a type, a size and its
+bytes. Versions 2 and 3 give the type as bytes per element, later versions as a type number. A string is its length,
+which counts the closing zero byte, and its bytes.
 """
 
 import math
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class ModelBin:
-    """The contents of CTranslate2's model.bin: format version, specification, variables and aliases."""
+    """Contents of CTranslate2's model.bin: format version, specification, variables and aliases."""
 
     version: int  # of the format
     spec: str  # such as "TransformerSpec"
@@ -48,7 +48,7 @@ class ModelBin:
 
 @dataclass(frozen=True, kw_only=True)
 class Ctranslate2Model:
-    """A model folder in CTranslate2's format: model.bin, config.json and both vocabularies."""
+    """Model folder in CTranslate2's format: model.bin, config.json and both vocabularies."""
 
     binary: ModelBin
     config: dict[str, Any]  # config.json; empty if the folder has no config.json
@@ -88,8 +88,8 @@ def read_specification(path: Path) -> str:
 def read_vocabularies(folder: Path) -> tuple[list[str], list[str]]:
     """Read the source and target vocabularies of a CTranslate2 folder, with tokens in the order of their ids."""
     for stems in (("source_vocabulary", "target_vocabulary"), ("shared_vocabulary",) * 2, ("vocabulary",) * 2):
-        places = ((folder / f"{stem}.json", folder / f"{stem}.txt") for stem in stems)
-        source, target = (next((path for path in pair if path.is_file()), None) for pair in places)
+        candidates = ((folder / f"{stem}.json", folder / f"{stem}.txt") for stem in stems)
+        source, target = (next((path for path in pair if path.is_file()), None) for pair in candidates)
         if source and target:
             return _vocabulary(source), _vocabulary(target)
     raise InputError(
@@ -99,7 +99,7 @@ def read_vocabularies(folder: Path) -> tuple[list[str], list[str]]:
 
 
 class _Reader:
-    """Reader of values from a binary file that checks sizes first, so that a damaged one allocates no memory."""
+    """Reader of values from a binary file that checks sizes first, so that a damaged file does not exhaust memory."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self.path = path
@@ -194,14 +194,14 @@ def _variable(reader: _Reader, version: int) -> tuple[str, np.ndarray]:
 
 
 def _dequantized(name: str, stored: Mapping[str, np.ndarray], reader: _Reader) -> np.ndarray:
-    """Dequantize a variable as value / scale; a single integer is a setting, such as the number of heads."""
+    """Dequantize a variable as value / scale. A single integer is a setting, such as the number of heads: keep it."""
     value = stored[name]
     default = INT16_SCALE if value.dtype == np.int16 and value.ndim else None
     scale = stored.get(f"{name}_scale", default)
-    quantised = value.dtype in (np.int8, np.int16)
-    if value.ndim > 1 and (scale is None or not quantised) and value.dtype.kind != "f":
+    is_quantised = value.dtype in (np.int8, np.int16)
+    if value.ndim > 1 and (scale is None or not is_quantised) and value.dtype.kind != "f":
         raise reader.error(f"the {value.dtype} matrix {name!r} has no scale")
-    if scale is None or not quantised:
+    if scale is None or not is_quantised:
         return value
     # (rows,) -> (rows, 1, ...), to divide each row by its scale.
     rows = scale.reshape(scale.shape + (1,) * (value.ndim - scale.ndim)) if scale.ndim else scale

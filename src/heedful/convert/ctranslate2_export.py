@@ -45,7 +45,8 @@ ACTIVATIONS = {  # CTranslate2's names, by heedful's
 MISSING = 'the export needs ctranslate2: pip install "heedful[ctranslate2]"'
 
 GATED = {"feed_forward.gate": "ffn.linear_0", "feed_forward.up": "ffn.linear_0_noact"}
-# For each family: the names of the stacks in heedful and in CTranslate2, their blocks, and what is around the stacks.
+# For each family: the names of the stacks in heedful and in CTranslate2, the names of the modules in their blocks, and
+# the names of the modules outside the stacks.
 STACKS = {
     "encoder_decoder": {stack: (stack, block) for stack, block in BLOCKS.items()},
     "encoder": {"backbone.stack": ("encoder", BLOCKS["encoder"])},
@@ -84,8 +85,8 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
             # Replace the weights that `specification` filled in: the order of a layer's heads does not change the
             # outputs.
             fill(spec, their_weights(config, with_head_first(model.weights, config, *best)))
-        # CTranslate2 returns the mean of a layer's first heads as the alignment, by default of all in the second-last
-        # layer.
+        # CTranslate2 returns the mean of a layer's first heads as the alignment, by default of all heads of the
+        # second-to-last layer.
         layer, heads = (best[0], 1) if best else (max(0, config.decoder_layers - 2), config.heads)
         spec.decoder.alignment_layer, spec.decoder.alignment_heads = np.int16(layer), np.int16(heads)
     with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
@@ -205,7 +206,7 @@ def specification(config: ModelConfig, weights: Weights, positions: int) -> Any:
 
 
 def fill(spec: Any, variables: Mapping[str, np.ndarray]) -> None:
-    """Insert variables into a specification, by their names."""
+    """Set the variables of a specification by their names."""
     for name, value in variables.items():
         # A name such as encoder.layer_0.self_attention.linear_0.weight is a path of attributes and list items.
         part: Any = spec
@@ -218,7 +219,7 @@ def fill(spec: Any, variables: Mapping[str, np.ndarray]) -> None:
 
 
 def their_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> dict[str, np.ndarray]:
-    """Give weights CTranslate2's names, without position tables; norms without a bias get a bias of zeros."""
+    """Convert weights to CTranslate2's variables, without position tables. Norms without a bias get a bias of zeros."""
     feed_forward = GATED if config.activation == "swiglu" else {}
     names = dict(AROUND[config.family])
     for ours, (theirs, block) in STACKS[config.family].items():
@@ -231,12 +232,12 @@ def their_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> dict[st
         copies = {"output.weight": "backbone.embedding.weight"}
     present = {name: value for name, value in weights.items() if not re.fullmatch(left_out, name)}
     for copy, original in copies.items():
-        # In this order: if all matrices are tied, the output gets the source embeddings through the target embeddings.
+        # The order matters: if all matrices are tied, the output gets the source embeddings from the target embeddings.
         if original in present:
             present.setdefault(copy, present[original])
 
     if config.segments and config.scale_embeddings:
-        # CTranslate2 scales the sum of both embeddings; heedful scales only that of tokens.
+        # CTranslate2 scales the sum of both embeddings, but heedful scales only the token embedding.
         name = "backbone.segments.table.weight"
         present[name] = present[name] / config.d_model**0.5
 
@@ -311,10 +312,10 @@ def compare_translator(
     theirs = [result.hypotheses[0][:end] for result, end in zip(results, ends, strict=True)]
     equal = sum([target[i] for i in ours] == tokens for ours, tokens in zip(outputs, theirs, strict=True))
 
-    here = translator.score([(text, line.text) for text, line in zip(texts, lines, strict=True)])
+    our_scores = translator.score([(text, line.text) for text, line in zip(texts, lines, strict=True)])
     # CTranslate2 itself adds the last token, <eos>.
-    there = engine.score_batch(rows, [[target[i] for i in score.tokens[:-1]] for score in here], max_batch_size=64)
-    return _agreement(equal, here, there)
+    tokens = [[target[i] for i in score.tokens[:-1]] for score in our_scores]
+    return _agreement(equal, our_scores, engine.score_batch(rows, tokens, max_batch_size=64))
 
 
 def _compare_generator(generator: Generator, folder: Path, texts: Sequence[str]) -> Agreement:
@@ -334,12 +335,12 @@ def _compare_generator(generator: Generator, folder: Path, texts: Sequence[str])
     theirs = [result.sequences[0] for result in results]
     equal = sum([tokens[i] for i in ours.tokens] == row for ours, row in zip(outputs, theirs, strict=True))
 
-    here = generator.score(texts)
-    # The first token of a text follows <eos>, as in training.
+    our_scores = generator.score(texts)
     # `score` reads a text that is longer than the context in windows; only the first one is compared.
     end = None if generator.context is None else generator.context + 1
-    there = engine.score_batch([[tokens[i] for i in (EOS, *score.tokens)][:end] for score in here], max_batch_size=64)
-    return _agreement(equal, here, there)
+    # The first token of a text follows <eos>, as in training.
+    scored = [[tokens[i] for i in (EOS, *score.tokens)][:end] for score in our_scores]
+    return _agreement(equal, our_scores, engine.score_batch(scored, max_batch_size=64))
 
 
 def _compare_encoder(predictor: Any, folder: Path, texts: Sequence[str]) -> Agreement:
@@ -350,21 +351,21 @@ def _compare_encoder(predictor: Any, folder: Path, texts: Sequence[str]) -> Agre
     engine = ctranslate2.Encoder(str(folder), compute_type="float32")
     differences = []
     for row in rows:
-        [there] = np.array(engine.forward_batch([[tokens[i] for i in row]]).last_hidden_state)
+        [theirs] = np.array(engine.forward_batch([[tokens[i] for i in row]]).last_hidden_state)
         ids = torch.tensor([row])
         with torch.no_grad():
-            here = predictor.model.backbone(ids, torch.ones_like(ids, dtype=torch.bool))[0]
-        differences.append(float(np.abs(here.numpy() - there).max()))
+            ours = predictor.model.backbone(ids, torch.ones_like(ids, dtype=torch.bool))[0]
+        differences.append(float(np.abs(ours.numpy() - theirs).max()))
     return Agreement(inputs=len(texts), equal=len(texts), difference=max(differences), program=TITLE)
 
 
-def _agreement(equal: int, here: Sequence[TokenScores], there: Sequence[Any]) -> Agreement:
+def _agreement(equal: int, our_scores: Sequence[TokenScores], their_scores: Sequence[Any]) -> Agreement:
     """Report how many outputs are equal, and the largest difference in a token's log-probability."""
     differences = [
         float(np.abs(np.subtract(ours.log_probs[: len(theirs.log_probs)], theirs.log_probs)).max())
-        for ours, theirs in zip(here, there, strict=True)
+        for ours, theirs in zip(our_scores, their_scores, strict=True)
     ]
-    return Agreement(inputs=len(here), equal=equal, difference=max(differences), program=TITLE)
+    return Agreement(inputs=len(our_scores), equal=equal, difference=max(differences), program=TITLE)
 
 
 EXPORTER = Exporter(title=TITLE, writer=write, precisions=PRECISIONS, compare=compare_outputs)

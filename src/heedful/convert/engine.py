@@ -1,7 +1,7 @@
-"""Load a predictor that runs on CTranslate2. The model is converted once; later loads do not import torch.
+"""Loading of predictors that run on CTranslate2. A model is converted once, and later loads do not import torch.
 
-The converted weights are in the folder `.engines` in the model folder or, if that is not writable, in the user's
-cache. Their folder name contains a checksum of the model's manifest, so a changed model is converted again.
+The converted model is in a subfolder of `.engines`, in the model folder or, if that is not writable, in the user's
+cache. The subfolder's name contains a checksum of the model's manifest, so a changed model is converted again.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from heedful.text.pipeline import BOS, PAD, UNK
 
 LOG = logging.getLogger(__name__)
 CONVERSION = 1  # increased when the conversion changes, so that models are converted again
-RANKING = "ranking"  # the task that other models can also be used for
+RANKING = "ranking"  # a task for which models of other tasks can also be used
 VOCABULARY_MAP = "vmap.txt"  # from which CTranslate2 reads a shortlist of output tokens
 # Random sentences, whose next tokens show whether a beam could contain <pad> or <bos>. Trained models give these two a
 # mean total probability of 0.02%, untrained ones 0.4% or more.
@@ -53,7 +53,7 @@ def open_predictor(
         engine: "torch"; "ctranslate2"; or "auto", which selects CTranslate2 wherever its results are identical.
         device: The device to run on; CTranslate2 is used on CPUs.
         precision: "float32", or "int8", which only CTranslate2 supports.
-        options: Search settings that override those of the recipe; None if they are passed to later calls, which check
+        options: Search settings that override those of the recipe. None if they are passed to later calls, which check
             them.
 
     Raises:
@@ -68,10 +68,10 @@ def open_predictor(
     misfits = misfits or kind.task_misfits(recipe) or kind.misfits(recipe, tokenizers, options)
     # A text model stored in int8 is converted once, for both precisions.
     stored = INT8 if manifest.facts.get("weights") == INT8 and recipe.data.modality == "text" else precision
-    places = conversions(manifest, stored)
-    converted = None if misfits else next(filter(is_intact, places), None)
+    folders = conversions(manifest, stored)
+    converted = None if misfits else next(filter(is_intact, folders), None)
     if not misfits and converted is None:  # this model is used for the first time
-        converted, misfits = first_conversion(folder, recipe, stored, places)
+        converted, misfits = first_conversion(folder, recipe, stored, folders)
     if misfits or converted is None:
         return leave_to_torch(model, engine, misfits, precision)
     warn_of_choice(Path(model), manifest)
@@ -87,7 +87,7 @@ def open_predictor(
 
 
 def open_for_task(model: str | Path, engine: str, device: str, precision: str, task: str | None) -> Any:
-    """Load a model with CTranslate2 as the predictor of its task, or for "ranking" as a retriever.
+    """Load a model with CTranslate2, as the predictor of its task or, for "ranking", as a retriever.
 
     Return None if torch is to be used instead, or if torch is to report that the model has a different task.
     """
@@ -104,7 +104,7 @@ def open_for_task(model: str | Path, engine: str, device: str, precision: str, t
 
 
 def chosen(engine: str, precision: str = "float32") -> bool:
-    """True if CTranslate2 is to be used wherever possible; check the names of the engine and the precision."""
+    """Check the names of an engine and a precision; return True if CTranslate2 is to be used wherever possible."""
     if engine not in NAMES:
         raise InputError(f'unknown engine "{engine}"; choose one of {", ".join(NAMES)}')
     if precision not in COMPUTE_TYPES:
@@ -118,7 +118,7 @@ def leave_to_torch(model: str | Path, engine: str, misfits: Sequence[str], preci
     """Log why torch is used instead of CTranslate2; raise an InputError if torch is not allowed."""
     if engine != "auto" or precision != "float32":
         remedy = "--engine torch" if precision == "float32" else "--precision float32 and --engine torch"
-        raise InputError("\n  ".join([f"{model}: CTranslate2 does not support this; use {remedy}:", *misfits]))
+        raise InputError("\n  ".join([f"{model}: cannot be run with CTranslate2; use {remedy}:", *misfits]))
     LOG.info("%s: using torch, because CTranslate2 does not support: %s", model, "; ".join(misfits))
 
 
@@ -136,9 +136,9 @@ def device_misfits(device: str) -> list[str]:
 
 
 def first_conversion(
-    folder: Path, recipe: Recipe, precision: str, places: Sequence[Path]
+    folder: Path, recipe: Recipe, precision: str, folders: Sequence[Path]
 ) -> tuple[Path | None, list[str]]:
-    """Convert a model to CTranslate2's format, in the first of the folders `places` that is writable.
+    """Convert a model to CTranslate2's format, in the first of `folders` that is writable.
 
     Return that folder and no misfits, or None and the reasons why CTranslate2's results would differ.
     """
@@ -154,11 +154,14 @@ def first_conversion(
     model = Model(recipe=recipe, tokenizers=loaded.tokenizers, weights=weights(loaded.model))
     if misfits := weight_misfits(model, loaded.model):
         return None, misfits
-    return convert(model, precision, places), []
+    return convert(model, precision, folders), []
 
 
 def weight_misfits(model: Any, network: Any) -> list[str]:
-    """List the reasons why CTranslate2's results would differ from those of `network` with a `convert.model.Model`."""
+    """List the reasons why CTranslate2's results would differ from those of `network`.
+
+    `model` is a `convert.model.Model` with the weights of `network`.
+    """
     if damaged := [name for name, value in model.weights.items() if not value.isfinite().all()]:
         return [f"{name}: must be finite, but some of its values are infinite or NaN" for name in damaged]
     if model.recipe.data.modality == "audio":
@@ -174,7 +177,7 @@ def weight_misfits(model: Any, network: Any) -> list[str]:
 
 
 def beam_misfits(model: Any, recipe: Recipe, sizes: tuple[int, int]) -> list[str]:
-    """List a misfit if a translator assigns <pad> and <bos> too much probability, as a barely trained one does.
+    """Return a misfit if a translator assigns <pad> and <bos> too much probability, as a barely trained one does.
 
     CTranslate2 cannot exclude them from its beam without changing all other probabilities; torch's beam excludes them.
     """
@@ -195,11 +198,11 @@ def conversions(manifest: Manifest, precision: str) -> list[Path]:
     """List the folders that may contain a converted model: in the model folder, and in the user's cache."""
     key = hashlib.sha256((manifest.folder / MANIFEST).read_bytes() + bytes([CONVERSION])).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return [place / ENGINES / f"ctranslate2-{precision}-{key}" for place in (manifest.folder, cache / "heedful")]
+    return [parent / ENGINES / f"ctranslate2-{precision}-{key}" for parent in (manifest.folder, cache / "heedful")]
 
 
 def can_write(folder: Path) -> bool:
-    """True if files can be written to a folder, which is created if it is missing."""
+    """Return True if files can be written to a folder, which is created if it does not exist."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         TemporaryFile(dir=folder).close()
@@ -208,16 +211,16 @@ def can_write(folder: Path) -> bool:
     return True
 
 
-def convert(model: Any, precision: str, places: Sequence[Path]) -> Path:
-    """Convert a `convert.model.Model`, with token ids as its vocabulary, into the first writable place.
+def convert(model: Any, precision: str, folders: Sequence[Path]) -> Path:
+    """Convert a `convert.model.Model`, with token ids as its vocabulary, in the first of `folders` that is writable.
 
     Another process may do so at the same time: the first to finish wins.
     """
     from heedful.convert import ctranslate2_export, faster_whisper
 
-    folder = next((place for place in places if can_write(place.parent)), None)
+    folder = next((path for path in folders if can_write(path.parent)), None)
     if folder is None:
-        parents = " and ".join(str(place.parent) for place in places)
+        parents = " and ".join(str(path.parent) for path in folders)
         raise RunError(f"{parents}: cannot be written; use --engine torch")
     recipe, tokenizers = model.recipe, model.tokenizers
     with named_write_errors(folder), TemporaryDirectory(prefix=".converting-", dir=folder.parent) as temporary:

@@ -1,4 +1,4 @@
-"""Exporters: they write heedful models for other programs, and compare the outputs of these with the model's.
+"""Exporters, which write heedful models for other programs and compare the programs' outputs with the model's.
 
 A new format is a file in this folder with an `Exporter`, and a line in `registry.EXPORTERS`.
 """
@@ -33,7 +33,7 @@ from heedful.text.pipeline import EOS
 from heedful.wording import counted
 
 COMPARED_INPUTS = 200
-SINGLE_INPUTS = 20  # that are compared if the program reads one at a time
+SINGLE_INPUTS = 20  # number of inputs that are compared if the program reads one at a time
 PROMPT_CHARACTERS, CONTINUATION_TOKENS = 30, 50  # used to compare two GPTs
 MAX_ROUNDING = 1e-3  # difference of log-probabilities in float32 that counts as rounding
 
@@ -44,7 +44,7 @@ class Agreement:
 
     Attributes:
         inputs: Number of inputs that were compared.
-        equal: Number of inputs with the same tokens in greedy search, or the same class; all, if nothing is chosen.
+        equal: Number of inputs for which both choose the same tokens or class; all inputs if there is no choice.
         difference: Largest absolute difference in the log-probability of a token or class, or in a number.
         program: Name of the program that opened the exported model.
     """
@@ -68,7 +68,7 @@ class Agreement:
 
 @dataclass(frozen=True, kw_only=True)
 class Exporter:
-    """Writes heedful models in the format of another program.
+    """Exporter of heedful models to the format of another program.
 
     Attributes:
         title: Name of the format or its program, for messages.
@@ -76,10 +76,10 @@ class Exporter:
             of values in the weights. It rejects a model that the format cannot represent before it writes anything.
         precisions: Types of the stored weights; the first is the default. In float32, outputs have to be equal.
         compare: Compares the outputs of a model with those of the folder in the other program, for inputs: texts, or
-            file names for image and audio models. None: nothing to compare.
-        engine: Package that `compare` runs the exported model with, which `writer` does not need; without it nothing is
-            compared.
-        architecture: Architecture of the models; None: any.
+            file names for image and audio models. None if outputs are not compared.
+        engine: Package with which `compare` runs the exported model. `writer` does not need it; outputs are compared
+            only if it is installed.
+        architecture: Architecture that a model must have; None for any.
         changes: Returns sentences about what writing changes in the structure of a model.
     """
 
@@ -110,9 +110,9 @@ class Export:
 
     Attributes:
         parameters: Number of values in its weights.
-        agreement: Agreement of its outputs with those of the model; None: not compared.
+        agreement: Agreement of its outputs with those of the model; None if they were not compared.
         notes: Sentences about what the export changed, and why the outputs were not compared.
-        commit: Address of the commit on the Hub; None: not pushed.
+        commit: URL of the commit on the Hub; None if the model was not pushed.
     """
 
     parameters: int
@@ -127,17 +127,17 @@ def export_model(
     folder: Path,
     precision: str | None = None,
     inputs: Iterable[str] | None = None,
-    place: str = ".",
+    location: str = ".",
 ) -> Export:
     """Write a loaded model in another format, and compare the outputs.
 
     Args:
         loaded: The model.
         to: The format, a name in `EXPORTERS`.
-        folder: A new or empty folder, removed if the outputs differ.
-        precision: Type of the stored weights; None: the format's first.
-        inputs: Inputs to compare; None: those of the recipe's validation set.
-        place: Where the model card says that the model is: in its own folder, or at a name on the Hub.
+        folder: A new or empty folder, which is removed if the outputs differ.
+        precision: Type of the stored weights; by default the format's first.
+        inputs: Inputs to compare; by default those of the recipe's validation set.
+        location: Where the model card loads the model from: its own folder, or a name on the Hub.
 
     Raises:
         InputError: The format cannot represent the model.
@@ -146,8 +146,8 @@ def export_model(
     if to not in EXPORTERS:
         raise InputError(f'unknown export format "{to}"; choose one of {", ".join(EXPORTERS)}')
     exporter = EXPORTERS[to]
-    # Before the weights are written, because an Argos Translate package contains the card.
-    card = model_card(loaded, to, precision or exporter.precisions[0], place)
+    # The card is created before the weights are written, because an Argos Translate package contains it.
+    card = model_card(loaded, to, precision or exporter.precisions[0], location)
     model = Model(
         recipe=loaded.recipe,
         tokenizers=loaded.tokenizers,
@@ -182,7 +182,7 @@ def export_model(
 
 
 def with_languages(loaded: LoadedModel, source: str | None, target: str | None) -> LoadedModel:
-    """Set the languages of a loaded model by ISO 639 codes; None: as in its recipe."""
+    """Set the languages of a loaded model to ISO 639 codes. None keeps the language in its recipe."""
     languages = {side: code for side, code in (("source", source), ("target", target)) if code is not None}
     for side, code in languages.items():
         check_language(code, f"the {side} language")
@@ -192,10 +192,10 @@ def with_languages(loaded: LoadedModel, source: str | None, target: str | None) 
 
 @runtime_checkable
 class TextEngine(Protocol):
-    """Another program with an exported GPT, which reads and returns heedful's token ids."""
+    """Adapter for an exported GPT in another program, which takes and returns heedful's token ids."""
 
-    def continue_greedily(self, prompt: str, count: int, never: Sequence[int]) -> list[int]:
-        """Continue a prompt with the most probable tokens except `never`, up to <eos> or `count` tokens."""
+    def continue_greedily(self, prompt: str, count: int, suppressed: Sequence[int]) -> list[int]:
+        """Continue a prompt with the most probable tokens except `suppressed`, up to <eos> or `count` tokens."""
         ...
 
     def log_probs(self, ids: Sequence[int]) -> NDArray[np.float64]:
@@ -216,16 +216,16 @@ def compare_generator(loaded: LoadedModel, engine: TextEngine, texts: Sequence[s
         # The prompt and its continuation have to fit into the context.
         count = min(CONTINUATION_TOKENS, max(1, context - len(generator.tokenizer.encode(prompt))))
         output = generator.generate(prompt, temperature=0.0, max_tokens=count)
-        equal += output.tokens == engine.continue_greedily(prompt, count, generator.never)
-        # A text follows <eos>, as in training. `context` inputs predict as many tokens: those of the first window of
-        # heedful's scores.
+        equal += output.tokens == engine.continue_greedily(prompt, count, generator.suppressed)
+        # A text follows <eos>, as in training. The program reads `context` tokens, and so scores those that heedful
+        # scores in its first window.
         log_probs = engine.log_probs([EOS, *score.tokens][: context + 1])
         differences.append(float(np.abs(log_probs - score.log_probs[: len(log_probs)]).max(initial=0.0)))
     return Agreement(inputs=len(texts), equal=equal, difference=max(differences), program=program)
 
 
 def validation_inputs(recipe: Recipe) -> Iterator[str]:
-    """Yield the source texts of a recipe's validation set; none if its files are missing or are not texts."""
+    """Yield the source texts of a recipe's validation set, or nothing if its files are missing or are not texts."""
     if recipe.data.valid is None or recipe.data.modality != "text":
         return
     try:

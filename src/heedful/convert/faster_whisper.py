@@ -57,7 +57,7 @@ NEEDED += ("encoder.layer_0.ffn.linear_0.weight", "decoder.embeddings.weight", "
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """Read a Whisper model in CTranslate2's format; weights become float32."""
+    """Read a Whisper model in CTranslate2's format, and convert its weights to float32."""
     model, where = read_ctranslate2(folder), str(folder / MODEL_BIN)
     if model.binary.spec != SPEC:
         raise InputError(f"{where}: contains a {model.binary.spec}, not a {SPEC}")
@@ -69,7 +69,7 @@ def read(folder: Path, task: str | None = None) -> Model:
     fitting = SETTINGS | {"num_heads": int(theirs["encoder.num_heads"])}
     misfits = []
     for name, value in theirs.items():
-        key = name.partition(".")[2]  # after the name of the stack
+        key = name.partition(".")[2]  # without the name of the stack
         if value.ndim == 0 and int(value) != fitting.get(key, int(value)):
             misfits.append(f"{name} is {int(value)}, but should be {fitting[key]}")
     if misfits:
@@ -108,7 +108,7 @@ def read(folder: Path, task: str | None = None) -> Model:
 def write(model: Model, folder: Path, precision: str = "float32") -> int:
     """Write a speech model as a folder that `ctranslate2.models.Whisper` and faster-whisper open.
 
-    Returns the number of values in the weights. Tokens that heedful never writes are among the suppressed ones.
+    Returns the number of values in the weights. The suppressed tokens include those that heedful never generates.
 
     Raises:
         InputError: The model differs from a Whisper model, or ctranslate2 is not installed.
@@ -122,10 +122,10 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
     tokens = SpeechTokens.of(tokenizer)
     rules = SpeechRules.of(tokens, recipe.transcribe, tokens.times, len(tokenizer))
     heads = recipe.model.heads
-    spec.config.suppress_ids = [new for new, old in enumerate(order) if rules.never[old]]
+    spec.config.suppress_ids = [new for new, old in enumerate(order) if rules.suppressed[old]]
     spec.config.suppress_ids_begin = sorted(new_ids[i] for i in recipe.transcribe.suppress_first)
     spec.config.lang_ids = [new_ids[tokens.languages[code]] for code in recipe.transcribe.languages]
-    # heedful numbers the heads of all layers consecutively; CTranslate2 uses pairs of a layer and a head in it.
+    # heedful numbers the heads of all layers consecutively; CTranslate2 uses pairs of a layer and a head.
     spec.config.alignment_heads = [list(divmod(head, heads)) for head in alignment_heads(recipe)]
     with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
         for name, contents in {
@@ -133,7 +133,7 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
             PREPROCESSOR: preprocessor(recipe.audio),
         }.items():
             writer.write(name, [json.dumps(contents, ensure_ascii=False, indent=2).encode("utf-8")])
-        # Read from the tokenizer.json above, so that both files list the tokens in the same order.
+        # The vocabulary is read from the tokenizer.json above, so that both files list the tokens in the same order.
         spec.register_vocabulary(vocabulary(writer.path))
         spec.validate()
         spec.optimize(quantization=None if precision == "float32" else precision)
@@ -142,10 +142,10 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
 
 
 def specification(model: Model) -> tuple[Any, list[int]]:
-    """Build CTranslate2's specification of a Whisper, and list heedful's ids in the order of its vocabulary."""
+    """Build CTranslate2's specification of a Whisper model, and list heedful's ids in the order of its vocabulary."""
     _, ours, absent = whisper_layout(model)
     tokens = SpeechTokens.of(model.tokenizers.target)
-    # CTranslate2 takes all tokens after this one for timestamps.
+    # CTranslate2 assumes that all tokens after <|notimestamps|> are timestamps.
     after = range(len(model.tokenizers.target))[-len(tokens.times) :] if tokens.times else range(0)
     if after != tokens.times or tokens.without_times != max(tokens.controls - set(after), default=0):
         raise InputError(
@@ -169,16 +169,17 @@ def specification(model: Model) -> tuple[Any, list[int]]:
 def compare_outputs(loaded: LoadedModel, folder: Path, files: Sequence[str]) -> Agreement:
     """Compare the greedy transcripts of the first window of audio files with those of an export in float32."""
     options = {"beam": 1, "penalty": "average", "alpha": 1.0}  # scores are the mean log-probability of a token
-    here = loaded.use_as(Transcriber).with_options(**options)
-    model = SpeechModel(folder, folder, loaded.recipe, "float32", lambda: here)
-    there = CTranslate2Transcriber(model, loaded.tokenizers, None)
-    # The same settings on both sides, so that only the computation can differ.
-    there.settings, there.config = here.settings, here.config
+    our_transcriber = loaded.use_as(Transcriber).with_options(**options)
+    model = SpeechModel(folder, folder, loaded.recipe, "float32", lambda: our_transcriber)
+    their_transcriber = CTranslate2Transcriber(model, loaded.tokenizers, None)
+    # Both have the same settings, so that only the computation can differ.
+    their_transcriber.settings, their_transcriber.config = our_transcriber.settings, our_transcriber.config
+    transcribers = our_transcriber, their_transcriber
     equal, differences = 0, []
     for file in files:
-        reading = here.begin(file)
-        if not reading.finished:  # the language detected here is used there
-            [[(ours, _)]], [[(theirs, _)]] = (list(each.search_windows([[reading]])) for each in (here, there))
+        reading = our_transcriber.begin(file)
+        if not reading.finished:  # both use the language that heedful's transcriber detected
+            [[(ours, _)]], [[(theirs, _)]] = (list(each.search_windows([[reading]])) for each in transcribers)
             equal += ours.tokens == theirs.tokens
             differences.append(abs(ours.score - theirs.score))
     return Agreement(inputs=len(differences), equal=equal, difference=max(differences, default=0.0), program=TITLE)

@@ -36,7 +36,7 @@ from heedful.text.tokenizer import Tokenizer
 TITLE = "llama.cpp"
 FILE = "model.gguf"
 PRECISIONS = ("float32", "float16", "bfloat16", "q8_0")
-BLOCK = 32  # values of a row that share a scale in q8_0
+BLOCK = 32  # number of values of a row that share a scale in q8_0
 MISSING = 'the export needs gguf: pip install "heedful[gguf]"'
 
 NAMES = Names(
@@ -150,9 +150,10 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
 
 
 def _interleaved(name: str, value: Tensor, heads: Mapping[str, int]) -> Tensor:
-    """Reorder the rows of the projections to queries and keys, (HK, D) or (HK,).
+    """Reorder the rows of the query and key projections, (HK, D) or (HK,).
 
-    heedful rotates dimension i of a head together with dimension i + K/2, llama.cpp dimension 2i with 2i + 1.
+    heedful rotates dimension i of a head together with dimension i + K/2, and llama.cpp rotates dimension 2i together
+    with dimension 2i + 1.
     """
     if not re.fullmatch(ROTATED, name):
         return value
@@ -258,7 +259,7 @@ def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
 
 
 def _own_problems(tokenizer: Tokenizer, names: Sequence[str]) -> Iterator[str]:
-    """Yield settings of one of heedful's tokenizers that llama.cpp does not have."""
+    """Yield the settings of one of heedful's own tokenizers that llama.cpp does not support."""
     config = tokenizer.config
     if config.kind not in ("bpe", "unigram", "character"):
         yield f'tokenizer.kind = "{config.kind}": must be "bpe", "unigram" or "character"'
@@ -275,7 +276,7 @@ def _own_problems(tokenizer: Tokenizer, names: Sequence[str]) -> Iterator[str]:
 
 
 def _foreign_problems(definition: Definition) -> Iterator[str]:
-    """Yield the features of an imported tokenizer that llama.cpp does not have."""
+    """Yield the features of an imported tokenizer that llama.cpp does not support."""
     model = definition["model"]
     normalizers, splitters = _steps(definition["normalizer"], "normalizers"), _splitters(definition)
     if model["type"] != "BPE" or model.get("continuing_subword_prefix") or model.get("end_of_word_suffix"):
@@ -284,7 +285,7 @@ def _foreign_problems(definition: Definition) -> Iterator[str]:
         if not model.get("byte_fallback"):
             yield "it does not split unknown characters into bytes"
         if [*normalizers, *splitters] not in SENTENCEPIECE:
-            yield f"it has the steps {json.dumps([*normalizers, *splitters], ensure_ascii=False)}"
+            yield f"its normaliser and pre-tokenizer have the steps {json.dumps([*normalizers, *splitters], ensure_ascii=False)}"
         return
     if normalizers:
         yield f"it normalises texts: {json.dumps(normalizers, ensure_ascii=False)}"
@@ -297,10 +298,10 @@ def splitter_name(definition: Definition) -> str | None:
     """Return llama.cpp's name for a byte-level BPE pre-tokenizer; None if it has no equivalent."""
     ignores_merges = bool(definition["model"].get("ignore_merges"))
     splitters = _splitters(definition)
-    fitting = (
-        name for name, (steps, ignores) in SPLITTERS.items() if ignores == ignores_merges and _fit(splitters, steps)
+    matches = (
+        name for name, (steps, ignores) in SPLITTERS.items() if ignores == ignores_merges and _match(splitters, steps)
     )
-    return next(fitting, None)
+    return next(matches, None)
 
 
 def _is_byte_level(definition: Definition) -> bool:
@@ -315,8 +316,8 @@ def _steps(step: Definition | None, inner: str) -> list[Definition]:
     return [] if step is None else step[inner] if step["type"] == "Sequence" else [step]
 
 
-def _fit(steps: Sequence[Definition], expected: Sequence[Definition]) -> bool:
-    """Return whether steps have the expected settings; ByteLevel and Split have others that do not change tokens."""
+def _match(steps: Sequence[Definition], expected: Sequence[Definition]) -> bool:
+    """Return True if steps have the expected settings. Other settings of ByteLevel and Split do not change tokens."""
     return len(steps) == len(expected) and all(
         all(step.get(key) == value for key, value in those.items() if key != "trim_offsets")
         for step, those in zip(steps, expected, strict=True)
@@ -330,7 +331,7 @@ def compare_outputs(loaded: LoadedModel, folder: Path, texts: Sequence[str]) -> 
 
 
 class Engine:
-    """A model in llama.cpp, with heedful's token ids.
+    """Adapter for a GPT in llama.cpp, which takes and returns heedful's token ids.
 
     Args:
         folder: The folder with model.gguf.
@@ -352,13 +353,13 @@ class Engine:
             verbose=False,
         )
 
-    def continue_greedily(self, prompt: str, count: int, never: Sequence[int]) -> list[int]:
-        """Continue a prompt by the most probable tokens but `never`, up to <eos> or `count` tokens."""
+    def continue_greedily(self, prompt: str, count: int, suppressed: Sequence[int]) -> list[int]:
+        """Continue a prompt with the most probable tokens except `suppressed`, up to <eos> or `count` tokens."""
         tokens = self._llama.tokenize(prompt.encode(), add_bos=False)
         self._llama.reset()
         output: list[int] = []
         while len(output) < count:
-            logits = np.where(np.isin(self.present, never), -np.inf, self._eval(tokens)[-1])
+            logits = np.where(np.isin(self.present, suppressed), -np.inf, self._eval(tokens)[-1])
             tokens = [int(logits.argmax())]
             if self.present[tokens[0]] == EOS:
                 break
@@ -367,14 +368,14 @@ class Engine:
 
     def log_probs(self, ids: Sequence[int]) -> NDArray[np.float64]:
         """Compute the log-probability of each id after the first one, given those before it."""
-        # `present` is sorted, so the place of an id in it is the id in the file.
+        # `present` is sorted, so the index of an id in it is the id in the file.
         tokens = np.searchsorted(self.present, ids)
         self._llama.reset()
         scores = torch.from_numpy(self._eval(tokens[:-1].tolist())).log_softmax(-1)
         return scores[range(len(scores)), tokens[1:]].numpy()
 
     def _eval(self, tokens: Sequence[int]) -> NDArray[np.float64]:
-        """Read tokens after those read before; return the logits after each, (T, V)."""
+        """Read further tokens, and return the logits after each of them, (T, V)."""
         read = self._llama.n_tokens
         self._llama.eval(tokens)
         return self._llama.scores[read : read + len(tokens)].astype(np.float64)

@@ -141,7 +141,7 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
     absent = absent_tokens(bias)
     present = [i for i in range(rows) if i not in absent]
     ours |= {name: ours[name][present] for name in (EMBEDDING, OUTPUT) if name in ours}
-    # A bias that only silences added tokens is gone with their rows; any other needs a place.
+    # A bias that only silences added tokens disappears with their rows; any other has to be stored elsewhere.
     if bias[present].any():
         ours |= with_bias(ours, bias[present])
     settings |= {"architectures": ["GPT2LMHeadModel"], DTYPE: precision, "tie_word_embeddings": OUTPUT not in ours}
@@ -164,8 +164,8 @@ def with_bias(ours: Weights, bias: Float[Tensor, " V"]) -> Weights:
     """Fold an output bias into the output matrix and final layer norm of a GPT-2, whose output layer has no bias.
 
     Layer norm subtracts the mean, so the last dimension is minus the sum of the other dimensions, and its column of
-    the output matrix can be subtracted from the other columns. Scale and shift of the norm go into the matrix too. The
-    last dimension is then free: the norm sets it to 1, and its column contains the bias.
+    the output matrix can be subtracted from the other columns. The scale and shift of the norm are folded into the
+    matrix too. The last dimension is then free: the norm sets it to 1, and its column contains the bias.
     """
     scale, shift, output = (ours[name].double() for name in (SCALE, SHIFT, OUTPUT if OUTPUT in ours else EMBEDDING))
     # (scale * x + shift) W^T + b, with x_D = -(x_1 + ... + x_(D-1)) for the normalised x.

@@ -32,7 +32,7 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
 
 
 def layouts_for(model: Model) -> list[str]:
-    """Return the layouts for the task of a model, of which a GPT has two."""
+    """Return the layouts that support the task of a model. A GPT has two."""
     task = find_task(model.recipe.task)
     names = [name for name in LAYOUTS if issubclass(task, FORMATS[name].tasks)]
     if not names:

@@ -36,13 +36,13 @@ CLIP = Defaults(
 
 
 def image_settings(folder: Path, size: tuple[int, int], defaults: Defaults) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Read the image preprocessing as keys of [image], and notes for the user."""
+    """Read the settings of image preprocessing; return them as keys of [image], with notes for the user."""
     # Models with several processors, such as one for texts and one for images, may have all settings in one file.
-    place, settings = folder / PREPROCESSOR, {}
-    if place.is_file():
+    file, settings = folder / PREPROCESSOR, {}
+    if file.is_file():
         settings = read_config(folder, PREPROCESSOR)
     elif (folder / PROCESSOR).is_file():
-        place, settings = folder / PROCESSOR, read_config(folder, PROCESSOR).get("image_processor")
+        file, settings = folder / PROCESSOR, read_config(folder, PROCESSOR).get("image_processor")
         settings = settings if isinstance(settings, dict) else {}
     whole = {"height": size[0], "width": size[1]}
     crop = bool(settings.get("do_center_crop", defaults.crop))
@@ -63,7 +63,7 @@ def image_settings(folder: Path, size: tuple[int, int], defaults: Defaults) -> t
     if resample not in RESAMPLES:
         problems.append(f"resample is {resample}, but heedful has only {', '.join(RESAMPLES.values())}")
     if problems:
-        raise InputError(f"{place}: this model cannot be converted: {'; '.join(problems)}")
+        raise InputError(f"{file}: this model cannot be converted: {'; '.join(problems)}")
     # A size with a height and a width squashes images; a single number scales them until the shorter side fits.
     squash = isinstance(settings.get("size"), Mapping) and "height" in settings["size"]
     mean, std = settings.get("image_mean", defaults.mean), settings.get("image_std", defaults.std)

@@ -127,7 +127,7 @@ def read(folder: Path, task: str | None = None) -> Model:
 
 
 def with_defaults(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return config.json with the values that older and newer versions omit or store elsewhere."""
+    """Add values to the contents of config.json that some versions of transformers omit or store under other keys."""
     defaults = {
         "num_key_value_heads": config.get("num_attention_heads"),
         "head_dim": None,
@@ -154,7 +154,7 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
 
 
 def llama_form(model: Model) -> tuple[dict[str, Any], Weights, tuple[int, ...]]:
-    """Return the settings and weights of a language model as a Llama, and the special tokens without a row.
+    """Return the settings and weights of a language model as a Llama model, and the special tokens without a row.
 
     The special tokens that `read` added are left out again. Embeddings that heedful scales are stored scaled, and the
     output matrix separately.
@@ -176,17 +176,19 @@ def llama_form(model: Model) -> tuple[dict[str, Any], Weights, tuple[int, ...]]:
 
 
 def has_bias(bias: Tensor) -> bool:
-    """Return whether an output bias (V,) does more than exclude the special tokens that `read` added."""
+    """Return True if an output bias (V,) does more than exclude the special tokens that `read` added."""
     return bool(bias.any()) and not (only_silences(bias) and absent_tokens(bias))
 
 
 def _with_explicit_sizes(recipe: Recipe) -> Recipe:
-    """Return a recipe with all sizes in Llama's config.json, and without settings that do not affect it."""
+    """Return a recipe with explicit values for all sizes in Llama's config.json, and with the settings of a Llama.
+
+    The settings are changed only where `llama_form` converts the weights, or where no weight depends on them.
+    """
     own = recipe.model
     sizes = {"kv_heads": own.kv_heads or own.heads, "d_k": own.head_size, "max_positions": recipe.data.max_length}
-    # In these a recipe may differ from Llama: `llama_form` converts the weights, or no weight depends on the key.
-    bridged = {"bias": False, "scale_embeddings": False, "output_bias": False, "tie": "all"}
-    return replace(recipe, model=replace(own, **sizes, **bridged))
+    settings = {"bias": False, "scale_embeddings": False, "output_bias": False, "tie": "all"}
+    return replace(recipe, model=replace(own, **sizes, **settings))
 
 
 def changes(model: Model) -> tuple[str, ...]:

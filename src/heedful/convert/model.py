@@ -40,7 +40,7 @@ from heedful.text.hugging_face import from_hugging_face, to_hugging_face
 from heedful.text.pipeline import BOS, EOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 
-NUMBERS = r".*(?:\.position_ids|\.attn\.(?:masked_)?bias)"  # positions and masks, which other toolkits store as well
+NUMBERS = r".*(?:\.position_ids|\.attn\.(?:masked_)?bias)"  # positions and masks, which are not weights
 GENERATION = "generation_config.json"
 DTYPE = "torch_dtype"  # the key in config.json
 PRECISIONS = ("float32", "bfloat16", "float16")  # of weights in safetensors
@@ -79,8 +79,9 @@ class Format:
         tasks: Tasks that a converted model can have.
         file: The file in a model folder that gives the type of the model.
         kinds: The types in that file that identify the format, such as "bert" for model_type.
-        reader: Reads a model folder in the format, for a task; None: the task in the model's files.
-        names: Names of the modules of a Hugging Face model, for adapters; None: they differ from those of its weights.
+        reader: Reads a model folder in the format, for a task; None stands for the task in the model's files.
+        names: Names of the modules of a Hugging Face model, for adapters; None if they differ from those of its
+            weights.
     """
 
     tasks: tuple[type[Task], ...]
@@ -145,7 +146,10 @@ def read_weights(folder: Path) -> Weights:
 
 
 def read_tokenizer(folder: Path, rows: int, *, begins: bool = True) -> tuple[TokenizerPair, NDArray[np.int64]]:
-    """Read a Hugging Face tokenizer for embeddings with `rows` rows, and the row of each of heedful's ids, or -1."""
+    """Read a Hugging Face tokenizer for embeddings with `rows` rows.
+
+    Return the tokenizer, and the row of each of heedful's ids, or -1 for ids without a row.
+    """
     tokenizer, old_id_of = from_hugging_face(folder, begins=begins)
     check_rows(old_id_of, rows, str(folder))
     return TokenizerPair(tokenizer, tokenizer), old_id_of
@@ -189,7 +193,7 @@ def write_hugging_face(
             tokens.
         folder: The folder to write, new or empty.
         absent: Special tokens that have no row in `tensors`, as in `to_hugging_face`.
-        files: Further JSON files: their names and contents.
+        files: Contents of further JSON files, by name.
         segments: False for an encoder that ignores which segment a token belongs to.
 
     Returns:
@@ -205,9 +209,9 @@ def write_hugging_face(
     contents: dict[str, Any] = {CONFIG: {**config, **ids, "vocab_size": len(present)}}
     if family.writes:
         # heedful never generates <pad> and <bos>; bad_words_ids forbids both in `generate` of transformers too.
-        never = [[present.index(i)] for i in (PAD, BOS) if i in present]
+        suppressed = [[present.index(i)] for i in (PAD, BOS) if i in present]
         start = {"decoder_start_token_id": ids["bos_token_id"]} if family.pairs else {}
-        contents[GENERATION] = {**ids, **start, "bad_words_ids": never or None}
+        contents[GENERATION] = {**ids, **start, "bad_words_ids": suppressed or None}
 
     def write_tokenizers(path: Path) -> None:
         name = model.recipe.model.family
@@ -226,7 +230,7 @@ def write_files(
     *,
     ensure_ascii: bool = True,
 ) -> int:
-    """Write a new model folder with weights, JSON files and others; return the number of values in the weights.
+    """Write a new model folder with weights, JSON files and other files; return the number of values in the weights.
 
     The weights get the data type given in config.json.
     """

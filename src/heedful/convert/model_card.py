@@ -50,7 +50,7 @@ PIPELINE_TAGS = {  # of the Hugging Face Hub, by task
 }
 LIBRARIES = {"argos": "argostranslate", "safetensors": "heedful"} | dict.fromkeys(
     ("huggingface", "bert", "clip", "gpt2", "llama", "marian", "vit", "whisper"), "transformers"
-)  # by format; others are named like their format
+)  # by format; the library of any other format has the format's name
 
 HEEDFUL = """
 import heedful
@@ -139,10 +139,10 @@ print(argostranslate.translate.translate("Some text.", "{source}", "{target}"))
 """
 
 
-def model_card(loaded: LoadedModel, to: str, precision: str, place: str = ".") -> str:
-    """Return the text of the model card of a model that is exported to a format, with weights in a precision.
+def model_card(loaded: LoadedModel, to: str, precision: str, location: str = ".") -> str:
+    """Return the text of the card of a model that is exported to the format `to`.
 
-    `place` is where it is loaded from: the card's folder, or a name on the Hub.
+    `location` is where users load the model from: the card's folder, or a name on the Hub.
     """
     card = loaded.path / CARD
     own = read_small(card, MAX_CARD).decode("utf-8", errors="replace") if card.is_file() else ""
@@ -152,18 +152,18 @@ def model_card(loaded: LoadedModel, to: str, precision: str, place: str = ".") -
     lines = [line for line in metadata.splitlines() if not line.startswith("library_name:")]
     metadata = "\n".join([*lines, f"library_name: {LIBRARIES.get(to, to)}"])
     text = text.partition(LOADING)[0].strip() or "\n".join(description(loaded))
-    return f"{FENCE}\n{metadata}\n{FENCE}\n\n{text}\n\n{LOADING}\n\n{loading(loaded, to, precision, place)}"
+    return f"{FENCE}\n{metadata}\n{FENCE}\n\n{text}\n\n{LOADING}\n\n{loading(loaded, to, precision, location)}"
 
 
 def split_card(card: str) -> tuple[str, str]:
-    """Split a model card into its metadata, without the fences, and its text; the metadata may be missing."""
+    """Split a model card into its metadata, without the fences, and its text. The metadata may be empty."""
     begin, fence, rest = card.partition(f"{FENCE}\n")
     metadata, end, text = rest.partition(f"\n{FENCE}\n")
     return (metadata, text) if fence and end and not begin.strip() else ("", card)
 
 
 def metadata_of(loaded: LoadedModel) -> Iterator[str]:
-    """Yield the lines of the metadata: languages, task, and scores, as far as they are known. JSON strings are YAML."""
+    """Yield the lines of the metadata in YAML: languages, task and scores, where known."""
     recipe, scores = loaded.recipe, recorded_scores(loaded)
     if languages := languages_of(recipe):
         yield f"language: {json.dumps(languages)}"
@@ -220,7 +220,7 @@ def description(loaded: LoadedModel) -> Iterator[str]:
 
 
 def tokenizer_of(loaded: LoadedModel) -> str:
-    """Describe the tokenizers of a model: kind and vocabulary sizes; empty without tokenizers."""
+    """Describe the tokenizers of a model, if it has any: their kind and vocabulary sizes."""
     if isinstance(loaded.tokenizers, NoTokenizers):
         return ""
     source, target = loaded.tokenizers.sizes
@@ -241,7 +241,7 @@ def file_names(corpus: CorpusConfig | None) -> list[str]:
 
 
 def recorded_scores(loaded: LoadedModel) -> dict[str, float]:
-    """Read the validation scores of the final model of a run; empty for other models."""
+    """Read the validation scores of the final model of a run. Any other model has none."""
     result = read_result(loaded.path.parent) if loaded.path.name == "model" else {}
     # Scores of another update do not belong to these weights.
     if not result or result.pop("update") != read_manifest(loaded.path).facts.get("update"):
@@ -259,7 +259,7 @@ def signature(name: str, loaded: LoadedModel) -> str:
     return f"`{result.signature.partition('|version:')[0]}`".replace("|", r"\|")
 
 
-def loading(loaded: LoadedModel, to: str, precision: str, place: str) -> str:
+def loading(loaded: LoadedModel, to: str, precision: str, location: str) -> str:
     """Return instructions for loading the model in a format: a command, or Python code to run in the card's folder."""
     recipe, joint = loaded.recipe, isinstance(loaded.tokenizers, NoTokenizers) or loaded.tokenizers.joint
     lines = f"Written by `heedful export --to {to}`, with weights in {precision}."
@@ -267,8 +267,8 @@ def loading(loaded: LoadedModel, to: str, precision: str, place: str) -> str:
     if to == "huggingface":
         to = LAYOUTS.get(recipe.task) or LAYOUTS[recipe.model.family]
     if to == "safetensors":
-        lines += f" Use it with `{usage(find_task(recipe.task).spec, place)}`, or in Python:"
-        code = HEEDFUL.format(place=place)
+        lines += f" Use it with `{usage(find_task(recipe.task).spec, location)}`, or in Python:"
+        code = HEEDFUL.format(place=location)
     elif to == "ctranslate2":
         kind = "speech" if recipe.data.modality == "audio" else recipe.model.family
         code = CTRANSLATE2.get(kind, "").format(target="" if joint else "target/")
@@ -287,5 +287,5 @@ def loading(loaded: LoadedModel, to: str, precision: str, place: str) -> str:
         code = ARGOS.format(name=package_name(recipe), source=source, target=target)
     elif to in AUTO_CLASSES:
         model, reader = AUTO_CLASSES.get(f"{to} {recipe.task}", AUTO_CLASSES[to])
-        code = TRANSFORMERS.format(model=model, reader=reader, place=split_name(place)[0])
+        code = TRANSFORMERS.format(model=model, reader=reader, place=split_name(location)[0])
     return f"{lines}\n\n```python{code}```\n" if code else f"{lines}\n"

@@ -23,7 +23,7 @@ from heedful.text.tokenizer import BOS, EOS
 from heedful.text.tokenizer_pair import TokenizerPair
 
 TASK, TASKS = "translation", (Dialogue, Summarisation, TextToText, Translation)
-HEADS = {"TransformerBase": 8, "TransformerBig": 16}  # attention heads, a number that model.bin lacks in these
+HEADS = {"TransformerBase": 8, "TransformerBig": 16}  # number of attention heads, which is not in model.bin
 
 FEED_FORWARD = {
     "feed_residual.norm": "ffn.layer_norm",

@@ -60,7 +60,7 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
     names, heads = layout_of(model)
     updates = stacked(model.adapter, names, heads, model.weights)
     also = saved_weights(model, model.adapter, names, heads)
-    if model.recipe.task == "ranking":  # its class in transformers has no head, and no name for what is below it
+    if model.recipe.task == "ranking":  # its class in transformers has no head, so the backbone has no prefix
         updates = {name.removeprefix("bert."): value for name, value in updates.items()}
     tensors = also | {
         f"{PREFIX}{name}.lora_{part}.weight": matrix
@@ -75,7 +75,7 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
 
 
 def layout_of(model: Model) -> tuple[Names, Mapping[str, str]]:
-    """Return the module names of a model in transformers, and that of the head that its layout leaves out.
+    """Return the module names of a model in transformers, and those of the head that its layout leaves out.
 
     The model is written to a temporary folder, because only its layout knows whether it can represent the model.
     """
@@ -88,7 +88,7 @@ def layout_of(model: Model) -> tuple[Names, Mapping[str, str]]:
                 f'the model "{model.recipe.name}" cannot be exported: a BERT with classes needs model.pooling = '
                 f'"first" and model.pooler = "dense", not {json.dumps(form[0])} and {json.dumps(form[1])}'
             )
-        # The BERT layout has no place for these heads: only the backbone is written, as a sentence encoder.
+        # The BERT layout does not have these heads: only the backbone is written, as a sentence encoder.
         stack = {name: value for name, value in model.weights.items() if name.startswith("backbone.")}
         model = replace(model, recipe=replace(model.recipe, task="ranking"), weights=stack)
     with TemporaryDirectory() as temporary:
@@ -231,7 +231,7 @@ def updates_in(folder: Path) -> Iterator[tuple[str, tuple[Tensor, Tensor]]]:
 
 
 def scale_of(settings: Mapping[str, Any], module: str, rank: int) -> float:
-    """Return the factor of an update; PEFT's settings may give modules that match a pattern a different alpha."""
+    """Return the factor of an update. PEFT's settings may override alpha for modules whose names match a pattern."""
     # As in PEFT, a key matches the end of a module's name. rsLoRA divides by sqrt(rank) (Kalajdzievski 2023).
     table = settings.get("alpha_pattern") or {}
     alphas = (alpha for name, alpha in table.items() if re.match(rf"(?:.*\.)?(?:{name})$", module))
@@ -239,8 +239,8 @@ def scale_of(settings: Mapping[str, Any], module: str, rank: int) -> float:
 
 
 def in_heedful(module: str, update: Tensor, names: Names) -> Weights:
-    """Return an update W of a module as updates of heedful's weights, by name; empty if there are none."""
-    # The adapter of a model without a head lacks the first part of the names, such as transformer in a GPT-2.
+    """Return an update W of a module as updates of heedful's weights, by name, or none if heedful lacks the module."""
+    # In the adapter of a model without a head, names lack their first part, such as "transformer" in GPT-2.
     for root in ("", *(f"{root}." for root in names.roots)):
         name = f"{root}{module}"
         try:

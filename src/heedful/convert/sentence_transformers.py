@@ -69,7 +69,7 @@ def read_sentence_settings(folder: Path) -> SentenceSettings:
         notes.append("no file specifies the pooling: a text's vector is the mean of its states, scaled to length 1")
     if "Normalize" not in modules:
         notes.append(
-            f"{MODULES} has no Normalize: there, vectors have any length, but in heedful all have length 1; cosines "
+            f"{MODULES} has no Normalize: in Sentence Transformers, vectors have any length, but in heedful all have length 1; cosines "
             "are the same, but dot products and distances are not"
         )
     return SentenceSettings(
@@ -80,14 +80,14 @@ def read_sentence_settings(folder: Path) -> SentenceSettings:
 
 
 def sentence_files(recipe: Recipe) -> dict[str, Any]:
-    """Build the files of Sentence Transformers for a sentence encoder: file names and JSON contents."""
+    """Build the files of Sentence Transformers for a sentence encoder: JSON contents, by file name."""
     kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
     modules = [
         {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
         for i, (path, kind) in enumerate(kinds.items())
     ]
     ours = recipe.model.pooling or "mean"
-    ours = "mean" if ours == "sum" else ours  # in the same direction, and all vectors have length 1
+    ours = "mean" if ours == "sum" else ours  # they have the same direction, and all vectors have length 1
     modes = {mode: ours == pooling for mode, pooling in POOLINGS.items() if mode.startswith("pooling_mode_")}
     return {
         MODULES: modules,
@@ -98,7 +98,7 @@ def sentence_files(recipe: Recipe) -> dict[str, Any]:
 
 
 def _modules(folder: Path) -> Mapping[str, str]:
-    """Read the kinds of the modules in modules.json, in order, each with its folder."""
+    """Read the kinds of the modules in modules.json, in their order, and map each to its folder."""
     try:
         kinds = [(entry["type"].rpartition(".")[2], entry["path"]) for entry in read_json(folder / MODULES)]
     except (KeyError, TypeError, AttributeError) as error:

@@ -89,7 +89,7 @@ def sentencepiece_model(tokenizer: Tokenizer) -> Any:
     normalizer.name = "identity"
     normalizer.add_dummy_prefix = first_space(config) != ""
     normalizer.remove_extra_whitespaces = False
-    normalizer.escape_whitespaces = " " in names  # a space that is not a piece is spelled as the byte 0x20
+    normalizer.escape_whitespaces = " " in names  # a space that is not a piece is encoded as the byte 0x20
     if config.lowercase:
         normalizer.name = "lowercase"
         normalizer.precompiled_charsmap = lowercase_table()
@@ -125,7 +125,10 @@ def sentencepiece_misfits(tokenizer: Tokenizer) -> list[str]:
 
 
 def scores_of(tokenizer: Tokenizer) -> dict[str, float]:
-    """Return the scores of pieces: in BPE, the pair with the highest is merged first; in unigram, log-probabilities."""
+    """Return the scores of pieces.
+
+    In BPE, the pair of pieces with the highest score is merged first. In unigram, scores are log-probabilities.
+    """
     model = json.loads(tokenizer.definition)["model"]
     if tokenizer.config.kind == "unigram":
         return dict(model["vocab"])
@@ -165,8 +168,8 @@ def compare_outputs(loaded: LoadedModel, folder: Path, texts: Sequence[str]) -> 
     for name, tokenizer in tokenizers_by_name(loaded.tokenizers).items():
         processor = SentencePieceProcessor(model_file=str(folder / f"{name}.model"))
         ours, theirs = tokenizer.encode_batch(texts), processor.encode(list(texts))
-        for place, (ids, their_ids) in enumerate(zip(ours, theirs, strict=True)):
-            is_equal[place] &= ids == their_ids and tokenizer.decode(ids) == processor.decode(their_ids)
+        for index, (ids, their_ids) in enumerate(zip(ours, theirs, strict=True)):
+            is_equal[index] &= ids == their_ids and tokenizer.decode(ids) == processor.decode(their_ids)
     return Agreement(inputs=len(texts), equal=sum(is_equal), difference=0.0, program=TITLE)
 
 

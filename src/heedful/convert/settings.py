@@ -75,7 +75,7 @@ class Misfit:
     Attributes:
         key: The key with its table, such as "model.norm".
         value: The value in the recipe.
-        fitting: The values that the format supports; None means that the key is left out.
+        fitting: The values that the format supports; None stands for a key that is left out.
     """
 
     key: str
@@ -94,7 +94,7 @@ def misfits_among(settings: Mapping[str, tuple[Any, tuple[Any, ...]]]) -> list[M
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Rules to convert the config.json of one type of Hugging Face model to `ModelConfig` and back.
+    """Rules for converting the config.json of one type of Hugging Face model to `ModelConfig` and back.
 
     Attributes:
         model_type: The value of model_type in config.json, such as "bert".
@@ -102,8 +102,8 @@ class Settings:
         tasks: Tasks that heedful's models of the type can have.
         keys: Key in config.json -> field of `ModelConfig`; several keys may map to one field.
         activation: Key of the activation in config.json.
-        fixed: Fields of `ModelConfig` that have the same value in all models of the type, if not the default.
-        needed: Keys in config.json that must have this value, or be absent, for heedful to read the model.
+        fixed: Fields of `ModelConfig` that have the same value, other than the default, in all models of the type.
+        needed: Keys of config.json, each with the only value that heedful supports; they may also be absent.
         also: Further keys that config.json must have.
         options: The options class of heedful's models of the type.
         activations: Activation in config.json -> activation in heedful.
@@ -123,8 +123,8 @@ class Settings:
     def fields(self, config: Mapping[str, Any], where: str) -> dict[str, Any]:
         """Convert the contents of a Hugging Face config.json to fields of `ModelConfig`."""
         kind, names = config.get("model_type", self.model_type), config.get("architectures") or []
-        are_of_type = isinstance(names, list) and all(str(name).startswith(self.classes) for name in names)
-        if kind != self.model_type or not are_of_type:
+        has_classes = isinstance(names, list) and all(str(name).startswith(self.classes) for name in names)
+        if kind != self.model_type or not has_classes:
             raise InputError(
                 f"{where}: model_type is {json.dumps(kind)} and architectures are {json.dumps(names)}; read as a "
                 f'"{self.model_type}" with an architecture such as {self.classes}Model, the model would give '
@@ -207,7 +207,7 @@ def plain(model: ModelConfig) -> ModelConfig:
 
 
 def read_config(folder: Path, name: str = CONFIG) -> dict[str, Any]:
-    """Read config.json, or another JSON file with keys, in a model folder."""
+    """Read config.json, or another JSON file that contains an object, from a model folder."""
     config = read_json(folder / name)
     if not isinstance(config, dict):
         raise InputError(f"{folder / name}: is not a JSON object; download it again")

@@ -83,9 +83,9 @@ class GPT:
         self._tokenizer = tokenizer
 
     @torch.inference_mode()
-    def continue_greedily(self, prompt: str, count: int, never: Sequence[int]) -> list[int]:
-        """Continue a prompt with the most probable tokens except `never`, up to <eos> or `count` tokens."""
-        del never  # the export forbids these tokens in generation_config.json
+    def continue_greedily(self, prompt: str, count: int, suppressed: Sequence[int]) -> list[int]:
+        """Continue a prompt with the most probable tokens except `suppressed`, up to <eos> or `count` tokens."""
+        del suppressed  # the export suppresses these tokens in generation_config.json
         ids = self._tokenizer(prompt, return_tensors="pt", return_token_type_ids=False)
         row = self._model.generate(**ids, do_sample=False, max_new_tokens=count)[0]
         output = self.present[row[ids["input_ids"].size(1) :].numpy()].tolist()
@@ -117,19 +117,19 @@ def _compare_translator(translator: Translator, model: Any, tokenizer: Any, text
         equal += row[:end] == [*tokens, EOS][:end]
         targets = torch.tensor([[BOS, *score.tokens][: limit + 1]])
         logits = model(**source, decoder_input_ids=targets[:, :-1]).logits[0]
-        there = logits.double().log_softmax(-1).gather(1, targets[0, 1:, None])[:, 0]
-        here = torch.tensor(score.log_probs[: len(there)], dtype=torch.double)
-        differences.append(float((there - here).abs().max()))
+        theirs = logits.double().log_softmax(-1).gather(1, targets[0, 1:, None])[:, 0]
+        ours = torch.tensor(score.log_probs[: len(theirs)], dtype=torch.double)
+        differences.append(float((theirs - ours).abs().max()))
     return Agreement(inputs=len(texts), equal=equal, difference=max(differences), program=TITLE)
 
 
-def _compare_encoder(predictor: Any, model: Any, tokenizer: Any, texts: Sequence[str], longest: int) -> Agreement:
+def _compare_encoder(predictor: Any, model: Any, tokenizer: Any, texts: Sequence[str], max_length: int) -> Agreement:
     equal, differences = 0, [0.0]
     for text in texts:
-        # `longest` counts <bos> and <eos>.
-        here = [BOS, *predictor.tokenizer.encode(text)[: longest - 2], EOS]
-        equal += tokenizer(text, truncation=True, max_length=longest)["input_ids"] == here
-        ids = torch.tensor([here])
+        # `max_length` counts <bos> and <eos>.
+        ours = [BOS, *predictor.tokenizer.encode(text)[: max_length - 2], EOS]
+        equal += tokenizer(text, truncation=True, max_length=max_length)["input_ids"] == ours
+        ids = torch.tensor([ours])
         states = predictor.model.backbone(ids, torch.ones_like(ids, dtype=torch.bool))
         differences.append(float((states - model(ids).last_hidden_state).abs().max()))
     return Agreement(inputs=len(texts), equal=equal, difference=max(differences), program=TITLE)

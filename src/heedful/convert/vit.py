@@ -109,8 +109,8 @@ def read(folder: Path, task: str | None = None) -> Model:
 def write(model: Model, folder: Path, precision: str = "float32") -> int:
     """Write an image classifier as a Hugging Face folder with a `ViTForImageClassification`.
 
-    That class has no place for `model.pooler = "dense"`: such a model becomes a `ViTModel`, if its head was never
-    trained. Biases that the model lacks become zeros.
+    That class has no pooler: a model with `model.pooler = "dense"` becomes a `ViTModel`, if its head was never trained.
+    Biases that the model lacks become zeros.
     """
     recipe, config, image = model.recipe, _config(model), model.recipe.image
     whole = replace(recipe, model=replace(recipe.model, attention_bias=True, bias=True))
@@ -150,8 +150,8 @@ def _config(model: Model) -> dict[str, Any]:
     plain = replace(recipe.model, attention_bias=True, bias=True)
     plain = replace(plain, **{key: getattr(ModelConfig, key) for key in TEXT_ONLY})
     # A head of zeros was added by `read` to a model without classes, and need not be kept.
-    trained = any(bool(value.any()) for name, value in model.weights.items() if name.startswith("output."))
-    if recipe.model.pooler == "dense" and not trained:
+    is_trained = any(bool(value.any()) for name, value in model.weights.items() if name.startswith("output."))
+    if recipe.model.pooler == "dense" and not is_trained:
         plain = replace(plain, pooler="none")
     settings = SETTINGS.config(replace(recipe, model=plain), None, misfits_among(supported))
     return {
@@ -166,7 +166,7 @@ def _config(model: Model) -> dict[str, Any]:
 
 
 def _labels(config: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    """Return the class names in order; a name that occurs again gets the number of its class."""
+    """Return the class names in order. The number of its class is appended to a name that occurred before."""
     # transformers omits the default, which is two unnamed classes.
     labels = config.get("id2label", {"0": "LABEL_0", "1": "LABEL_1"})
     try:

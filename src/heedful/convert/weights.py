@@ -30,12 +30,12 @@ PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
 class Names:
-    """Table of parameter names in heedful and in another format; converts weights in both directions.
+    """Table of parameter names in heedful and in another format, which converts weights in both directions.
 
     Args:
         table: Maps a parameter or module of heedful to its name in the other format. `#` stands for a layer number,
-            equal in both; `{q,k,v}` for several modules of heedful that are one module in the other format, stacked
-            along the first axis of a matrix in heedful's layout.
+            which is the same in both; `{q,k,v}` stands for several modules of heedful that are one module in the other
+            format, stacked along the first axis of a matrix in heedful's layout.
         transposed: A pattern of names in the other format whose matrices are (in, out) instead of (out, in).
     """
 
@@ -49,10 +49,10 @@ class Names:
         self._transposed = re.compile(transposed)
 
     def ours(self, weights: Mapping[str, Tensor]) -> Weights:
-        """Give weights of another format heedful's names, split and transposed.
+        """Rename weights of the other format to heedful's names, and split and transpose them.
 
         Raises:
-            KeyError: heedful's model has no place for a weight.
+            KeyError: A weight has no counterpart in heedful.
         """
         ours: Weights = {}
         for name, value in weights.items():
@@ -67,24 +67,24 @@ class Names:
         return ours
 
     def theirs(self, weights: Mapping[str, Tensor]) -> Weights:
-        """Give heedful's weights the names of the other format, stacked and transposed as in that format."""
-        stacks: dict[str, dict[int, Tensor]] = {}  # their name: heedful's matrices by their place in the stack
+        """Rename heedful's weights to the names of the other format, and stack and transpose them as in that format."""
+        stacks: dict[str, dict[int, Tensor]] = {}  # their name: heedful's matrices by their index in the stack
         unnamed = []
-        places = [(member, place, theirs) for members, theirs in self._rows for place, member in enumerate(members)]
+        rows = [(member, index, theirs) for members, theirs in self._rows for index, member in enumerate(members)]
         for name, value in weights.items():
-            for member, place, theirs in places:
+            for member, index, theirs in rows:
                 if match := _match(member, name):
-                    stacks.setdefault(_fill_in(theirs, match), {})[place] = value
+                    stacks.setdefault(_fill_in(theirs, match), {})[index] = value
                     break
             else:
                 unnamed.append(f"{name} {tuple(value.shape)}")
         if unnamed:
             listing = "\n  ".join(sorted(unnamed))
             raise InputError(
-                f"the other format has no place for these weights, so the model cannot be converted:\n  {listing}"
+                f"the other format has no counterpart for these weights, so the model cannot be converted:\n  {listing}"
             )
         # Stack before transposing, along the outputs of the matrices: (D, D) three times -> (3 D, D) -> (D, 3 D).
-        stacked = {name: torch.cat([parts[place] for place in sorted(parts)]) for name, parts in stacks.items()}
+        stacked = {name: torch.cat([parts[index] for index in sorted(parts)]) for name, parts in stacks.items()}
         return {name: self._transpose(name, value).contiguous() for name, value in stacked.items()}
 
     def module(self, name: str) -> tuple[str, list[str]]:
@@ -100,12 +100,12 @@ class Names:
         raise KeyError(name)
 
     def is_transposed(self, name: str) -> bool:
-        """True if the other format stores the weight of a module as (in, out)."""
+        """Return True if the other format stores the weight of a module as (in, out)."""
         return bool(self._transposed.search(f"{name}.weight"))
 
     @property
     def roots(self) -> list[str]:
-        """The prefixes of the other format's names, which a model saved without its head lacks."""
+        """Prefixes of the other format's names, which the names lack in a model that was saved without its head."""
         return list(dict.fromkeys(theirs.partition(".")[0] for _, theirs in self._rows))
 
     def _transpose(self, name: str, value: Tensor) -> Tensor:
@@ -123,7 +123,7 @@ def _fill_in(template: str, match: re.Match[str]) -> str:
 
 
 def check_weights(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor], where: str) -> None:
-    """Raise an InputError that lists all differences, unless both have the same weights by name and shape."""
+    """Raise an InputError that lists all differences, unless weights have the expected names and shapes."""
     shapes = ({name: value.shape for name, value in each.items()} for each in (expected, weights))
     if problems := misfits(*shapes):
         raise InputError("\n  ".join([f"{where}: the weights do not fit the model", *problems]))
@@ -134,7 +134,7 @@ def without_copies(weights: Mapping[str, Tensor], copies: Mapping[str, str], whe
     single = dict(weights)
     for second, first in copies.items():
         value = single.pop(second, None)
-        # A file with only the second name gives the matrix under it; if it has both names, the values have to agree.
+        # If a file has only the second name, its matrix is used; if it has both names, the values have to agree.
         if value is not None and not torch.equal(single.setdefault(first, value), value):
             raise InputError(f"{where}: {second} and {first} differ, but according to the settings they are the same")
     return single
@@ -147,7 +147,7 @@ def with_zero_biases(weights: Mapping[str, Tensor], expected: Mapping[str, Tenso
 
 
 def with_prefix(weights: Mapping[str, Tensor], prefix: str, prefixed: str) -> Weights:
-    """Add a prefix to the names that do not match `prefixed`, which a model saved without its head lacks."""
+    """Add the prefix that names lack in a model saved without its head, except to names that match `prefixed`."""
     return {name if re.fullmatch(prefixed, name) else prefix + name: value for name, value in weights.items()}
 
 
@@ -160,7 +160,7 @@ def split_by_name(weights: Mapping[str, Tensor], pattern: str) -> tuple[Weights,
 
 
 def reorder_rows(weights: Mapping[str, Tensor], old_id_of: NDArray[np.int64], tables: tuple[str, ...]) -> Weights:
-    """Reorder the rows of the weights `tables`, (W, D) or (W,), by heedful's ids; a token without a row gets zeros.
+    """Reorder the rows of the weights `tables`, (W, D) or (W,), by heedful's ids. A token without a row gets zeros.
 
     `old_id_of`, (V,), is the row of each of heedful's ids in the original vocabulary, or -1.
     """
@@ -176,15 +176,15 @@ def suppress_absent(bias: Tensor | None, old_id_of: NDArray[np.int64]) -> Weight
     """Return an output bias (V,), by name, that gives probability 0 to tokens that the model must never generate.
 
     These are the tokens that the original vocabulary lacked, and <bos> if it shares its old id with another token. All
-    others keep their probabilities. Without a `bias` and without such tokens, the dictionary is empty.
+    others keep their probabilities. If there are no such tokens and no `bias`, the dictionary is empty.
     """
-    never = torch.from_numpy(old_id_of == ABSENT)
+    suppressed = torch.from_numpy(old_id_of == ABSENT)
     # Two ids with equal rows have equal logits, so the softmax would count the probability of their token twice.
-    never[BOS] |= bool((old_id_of == old_id_of[BOS]).sum() > 1)
-    if bias is None and not never.any():
+    suppressed[BOS] |= bool((old_id_of == old_id_of[BOS]).sum() > 1)
+    if bias is None and not suppressed.any():
         return {}
     base = torch.zeros(len(old_id_of)) if bias is None else bias
-    return {"output.bias": base.masked_fill(never, NEVER)}
+    return {"output.bias": base.masked_fill(suppressed, NEVER)}
 
 
 def absent_tokens(bias: Tensor) -> tuple[int, ...]:
@@ -257,7 +257,7 @@ def _read_file(path: Path) -> Weights:
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors to a safetensors file with the permissions of its folder."""
+    """Write tensors to a safetensors file, with the read and write permissions of its folder."""
     try:
         save_file(dict(tensors), path, metadata={"format": "pt"})
     except SafetensorError as error:

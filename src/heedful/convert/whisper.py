@@ -1,4 +1,4 @@
-"""Read and write Whisper in the Hugging Face format, with the recipe and the tokens that all its formats share."""
+"""Read and write Whisper in the Hugging Face format, and build the recipe and vocabulary that all its formats share."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,7 +50,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 TASK, TASKS = "speech_recognition", (SpeechRecognition,)
 EMBEDDING, OUTPUT_BIAS = "target_embedding.weight", "output.bias"
-MULTILINGUAL = 51_865  # tokens from which on an OpenAI vocabulary is multilingual
+MULTILINGUAL = 51_865  # minimum number of tokens of a multilingual OpenAI vocabulary
 WHOLE_WINDOW = 30.0  # seconds of audio in one input of OpenAI's Whisper models, which were trained on natural speech
 FIXED = {
     "positions": "learned",
@@ -64,13 +64,13 @@ FIXED = {
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """Description of a Whisper model in its files, apart from the weights; ids refer to the original vocabulary.
+    """Description of a Whisper model in its files, apart from the weights. Ids refer to the original vocabulary.
 
     Attributes:
         fields: fields of `ModelConfig` in addition to those that all Whispers share.
         rows: the number of rows of the embeddings.
-        names: the names of all tokens; None: those of tokenizer.json.
-        languages: the codes of its languages; empty: English only; None: several, named only by its vocabulary.
+        names: the names of all tokens; None for those in tokenizer.json.
+        languages: the codes of its languages; empty for English only; None for several that only its vocabulary names.
         suppress: tokens that are never generated.
         suppress_first: tokens that are never generated first.
         alignment_heads: pairs of a layer and a head whose cross-attention follows the speech.
@@ -119,8 +119,8 @@ def recipe_tables(
 ) -> dict[str, dict[str, Any]]:
     """Build the tables of a converted Whisper's recipe, except [model]."""
     new_id_of = {old: new for new, old in enumerate(old_id_of.tolist())}
-    named = tokens.languages if description.languages is None else description.languages
-    languages = [code for code in named if code in tokens.languages]
+    codes = tokens.languages if description.languages is None else description.languages
+    languages = [code for code in codes if code in tokens.languages]
     audio = AudioConfig(**description.audio)
     # The encoder has a fixed input length.
     seconds = description.fields["max_positions"] * audio.stride * audio.hop / audio.rate
@@ -293,7 +293,7 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
 
 
 def whisper_layout(model: Model) -> tuple[dict[str, Any], Weights, tuple[int, ...]]:
-    """Return the settings of a model as a Whisper, its weights with all biases, and the tokens that it lacks as one.
+    """Return a model's settings as a Whisper model, its weights with all biases, and the tokens that Whisper lacks.
 
     Raises:
         InputError: The model differs from a Whisper model; all differences are listed.
@@ -306,7 +306,7 @@ def whisper_layout(model: Model) -> tuple[dict[str, Any], Weights, tuple[int, ..
     check_audio_settings(recipe)
     ours = with_zero_biases(model.weights, shapes_of(lambda: media_to_text(whole, rows)))
     bias = ours.pop(OUTPUT_BIAS, torch.zeros(rows))
-    # Without the special tokens that conversion added, a text begins with <bos>.
+    # Only a vocabulary with Whisper's control tokens can do without the special tokens that conversion added.
     absent = absent_tokens(bias) if SpeechTokens.of(model.tokenizers.target).controls else ()
     if bias[[i for i in range(rows) if i not in absent]].any():
         raise InputError(f'the model "{recipe.name}" has a trained output bias, which Whisper models do not have')
@@ -331,7 +331,10 @@ def check_audio_settings(recipe: Recipe) -> None:
 
 
 def audio_settings(folder: Path, mels: int) -> dict[str, Any]:
-    """Read how a model with this number of mel bands reads audio; without a file, like OpenAI's Whisper models."""
+    """Read the audio settings of a model with this number of mel bands.
+
+    Without a file, they are those of OpenAI's Whisper models.
+    """
     features = read_config(folder, PREPROCESSOR) if (folder / PREPROCESSOR).is_file() else {}
     audio = {"mels": mels} | {ours: features[theirs] for theirs, ours in AUDIO.items() if theirs in features}
     if audio["mels"] != mels:

@@ -1,7 +1,7 @@
 """Data loader: batches of training examples of similar length, planned for each epoch.
 
-The plan is a pure function of lengths, weights, batch size, seed and epoch. It has no state, so a run resumes anywhere
-by recomputing the epoch's plan.
+The plan is a pure function of lengths, weights, batch size, seed and epoch. It has no state, so a run can resume
+anywhere by recomputing the epoch's plan.
 """
 
 import math
@@ -15,20 +15,21 @@ from heedful.random_numbers import BATCHES, BLUR, ORDER, SHARE, draw, shuffled
 from heedful.text.sequences import pad
 from heedful.text.tokenizer import EOS, PAD, UNK, Tokenizer
 
-BLOCK = 1 << 20  # pairs sorted by length together: enough for full batches, few enough for fast sorting
+BLOCK = 1 << 20  # pairs that are sorted by length together: enough for full batches, few enough for fast sorting
 JITTER = 3  # tokens of noise in the sort within one length, so that epochs do not repeat their batches
 
 
 class BatchPlan:
-    """Plans the batches of each epoch: shuffled examples, bucketed by length.
+    """Plan of the batches of each epoch: shuffled examples, bucketed by length.
 
     The id of a pair is its row plus the sizes of all corpora before its own.
 
     Args:
         lengths: For each corpus of n pairs, the source and target lengths in tokens, shape (n, 2).
-        weights: How often each epoch shows each corpus. With 2.25, every pair comes twice, and a quarter of them once
-            more, a different quarter in each epoch, so that four epochs in a row show them all.
-        tokens: Maximum batch size, sentences x longest side. A longer sentence is a batch by itself.
+        weights: How often each epoch contains each corpus. With 2.25, every pair occurs twice, and a quarter of them
+            once more: a different quarter in each epoch, so that four consecutive epochs cover all pairs.
+        tokens: Maximum batch size: number of sentences x length of the longest side. A longer sentence is a batch by
+            itself.
         seed: A different seed gives a different order.
     """
 
@@ -40,31 +41,32 @@ class BatchPlan:
         self.seed = seed
 
     def epoch(self, epoch: int) -> list[np.ndarray]:
-        """Return the batches of an epoch in order, each the ids of its pairs, int64, shape (B,)."""
-        # Shuffled before the stable sort by length, so that sentences of equal length meet others in each epoch.
-        order = shuffled(self._draw(epoch), self.seed, ORDER, epoch)
+        """Return the batches of an epoch in order, each as the ids of its pairs, int64, shape (B,)."""
+        # Pairs are shuffled before the stable sort by length, so that those of equal length share batches with
+        # other pairs in each epoch.
+        order = shuffled(self._ids(epoch), self.seed, ORDER, epoch)
         # Blocks are sorted by length separately, because sorting all pairs of a large corpus takes long.
         batches: list[np.ndarray] = []
         for number, block in enumerate(np.array_split(order, math.ceil(len(order) / BLOCK))):
             blur = draw(len(block), self.seed, BLUR, epoch, number) % JITTER
             cuts = _cut(block, self.lengths[block], blur.astype(np.int64), self.tokens)
-            # The batches of a block are sorted by length: in this order, training would go from short to long
+            # The batches of a block are sorted by length. Without this shuffle, training would go from short to long
             # sentences.
             batches += [cuts[i] for i in shuffled(np.arange(len(cuts)), self.seed, BATCHES, epoch, number)]
         return batches
 
     def cells(self, ids: np.ndarray) -> int:
-        """Return the size of a batch: its pairs x the tokens of its longest side."""
+        """Return the size of a batch: its number of pairs x the length of its longest side in tokens."""
         return len(ids) * int(self.lengths[ids].max())
 
-    def _draw(self, epoch: int) -> np.ndarray:
-        """Return the ids that the epoch shows, each as often as the weight of its corpus says."""
+    def _ids(self, epoch: int) -> np.ndarray:
+        """Return the ids of the pairs in an epoch, repeated according to the weights of their corpora."""
         parts, first = [], 0
         for corpus, (size, weight) in enumerate(zip(self.sizes, self.weights, strict=True)):
             ids = np.arange(first, first + size)
             parts.append(np.tile(ids, int(weight)))
             if fraction := weight % 1:
-                # The next part of a circle of all pairs, so that 1 / fraction epochs in a row show each pair once.
+                # The next part of a circle of all pairs, so that 1 / fraction consecutive epochs cover each pair once.
                 share = max(1, round(fraction * size))
                 circle = shuffled(ids, self.seed, SHARE, corpus)
                 parts.append(circle[np.arange(epoch * share, (epoch + 1) * share) % size])
@@ -77,34 +79,34 @@ def assemble(stores: Sequence[PairStore], ids: np.ndarray) -> tuple[np.ndarray, 
 
     `stores` are the corpora of the `BatchPlan`, in order, and `ids` the pairs of one of its batches, (B,).
     """
-    # From the ids, which count across all corpora, to the corpus of each pair and its row there.
+    # Convert the ids, which count across all corpora, to the corpus of each pair and its row in that corpus.
     first = np.cumsum([0, *map(len, stores)])
     corpus_of = np.searchsorted(first, ids, side="right") - 1
     rows = ids - first[corpus_of]
 
-    # A target row follows its source row, so one offset finds both.
+    # A target row follows its source row, so one offset locates both.
     lengths, begins = np.empty((len(ids), 2), np.int64), np.empty(len(ids), np.int64)
     parts = [(store, corpus_of == corpus) for corpus, store in enumerate(stores)]
-    for store, mine in parts:
-        lengths[mine], begins[mine] = store.lengths[rows[mine]], store.offsets[rows[mine]]
+    for store, mask in parts:
+        lengths[mask], begins[mask] = store.lengths[rows[mask]], store.offsets[rows[mask]]
     source = _padded(parts, begins, lengths[:, 0])
     target = _padded(parts, begins + lengths[:, 0], lengths[:, 1])
     return source, target
 
 
 def encode_with_bpe_dropout(
-    rows: np.ndarray, tokenizer: Tokenizer, rate: float, rng: random.Random, longest: float = math.inf
+    rows: np.ndarray, tokenizer: Tokenizer, rate: float, rng: random.Random, max_length: float = math.inf
 ) -> np.ndarray:
-    """Encode padded rows of token ids, shape (B, S), again with BPE dropout; they decode to the same texts.
+    """Encode the texts of padded rows of token ids, shape (B, S), again, with BPE dropout.
 
-    A row with <unk> is left unchanged, because its text is unknown, and so is one that would become too long.
+    A row with <unk> is left unchanged, because its text is unknown, and so is a row that would become too long.
 
     Args:
         rows: Ids padded at the end, each row ending in <eos>.
         tokenizer: A tokenizer of kind "bpe".
         rate: The probability of skipping a merge.
         rng: Source of randomness; the same state gives the same subwords.
-        longest: The number of tokens that a row may have, <eos> included.
+        max_length: Maximum number of tokens in a row, <eos> included.
     """
 
     def encode_again(row: np.ndarray) -> list[int]:
@@ -114,18 +116,18 @@ def encode_with_bpe_dropout(
         # Merges are skipped inside the words of the text (Provilkov et al. 2020), so the ids, which are already merged,
         # must become text first.
         subwords = [*tokenizer.encode_with_dropout(tokenizer.decode(ids[:-1]), rate, rng), EOS]
-        return subwords if len(subwords) <= longest else ids.tolist()
+        return subwords if len(subwords) <= max_length else ids.tolist()
 
     return pad([encode_again(row) for row in rows])[0]
 
 
 def _padded(parts: Sequence[tuple[PairStore, np.ndarray]], begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Gather rows that begin at `begins` and are `lengths` long; each store comes with a mask of its rows."""
+    """Gather rows that begin at `begins` and are `lengths` long. `parts` are stores, each with a mask of its rows."""
     column = np.arange(lengths.max())
     padded = np.full((len(lengths), len(column)), PAD, np.int64)
-    for store, mine in parts:
+    for store, mask in parts:
         # (B, L): one gather for all rows of a store, since a loop over the rows of a batch is slow in Python.
-        inside = mine[:, None] & (column < lengths[:, None])
+        inside = mask[:, None] & (column < lengths[:, None])
         padded[inside] = store.ids[(begins[:, None] + column)[inside]]
     return padded
 
@@ -142,7 +144,7 @@ def _cut(ids: np.ndarray, lengths: np.ndarray, blur: np.ndarray, tokens: int) ->
     longest = longest[by_length]
     cuts, begin = [], 0
     while begin < len(longest):
-        # Sizes of batches that begin here, by number of pairs: the last, longest pair determines the padding.
+        # Sizes of batches that begin at `begin`, by number of pairs: the last, longest pair determines the padding.
         candidates = longest[begin : begin + max(1, tokens // longest[begin])]
         sizes = candidates * np.arange(1, len(candidates) + 1)
         begin += max(1, int(np.searchsorted(sizes, tokens, side="right")))

@@ -4,7 +4,7 @@ The estimate is IBM Model 1 (Brown et al. 1993): each target token of a pair is 
 or by none of them. The first pass divides a target token equally among the source tokens of its pair; each further
 pass, a step of expectation-maximisation, divides it in proportion to the probabilities so far.
 
-P links, each a source token and a target token of one pair, as numbers s x V + t; K distinct links; V target tokens.
+P links, each a source token s and a target token t of one pair, numbered s V + t; K distinct links; V target tokens.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,21 +18,21 @@ from heedful.data.stores import PairStore
 
 PASSES = 3
 MAX_PAIRS = 1_000_000  # if there are more, evenly spaced ones are read; this many short sentences take about 90 seconds
-CHUNK = 1 << 22  # links in memory at a time
+CHUNK = 1 << 22  # number of links in memory at a time
 
 Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Links:
-    """Links of some pairs, with those of a target token next to each other."""
+    """Links of some pairs, in which the links of each target token are consecutive."""
 
     numbers: Numbers  # (P,)
-    begins: Numbers  # the first link of each target token
-    targets: Numbers  # each target token
+    begins: Numbers  # index of the first link of each target token
+    targets: Numbers  # the target tokens
 
     def shares(self, probabilities: np.ndarray, unaligned: np.ndarray) -> np.ndarray:
-        """Divide each target token among its links in proportion to their probabilities; some of it is unaligned."""
+        """Divide each target token among its links in proportion to their probabilities; a part stays unaligned."""
         # E-step of Model 1: p(t | s) / (sum of p(t | s') over source tokens s' of the pair + unaligned probability).
         totals = np.add.reduceat(probabilities, self.begins) + unaligned[self.targets]
         return probabilities / np.repeat(totals, np.diff(self.begins, append=len(self.numbers)))
@@ -41,14 +41,14 @@ class Links:
 def lexical_table(
     stores: Sequence[PairStore], source_vocab: int, target_vocab: int, size: int, left_out: NDArray[Any]
 ) -> Numbers:
-    """Return the most likely target tokens of each source token, best first, (source_vocab, size), filled with -1.
+    """Return the most likely target tokens of each source token, best first, (source_vocab, size), padded with -1.
 
     The target tokens `left_out` are not in the table.
     """
     step = -(-sum(map(len, stores)) // MAX_PAIRS)
     numbers, counts = expected_counts(lambda: each_links(stores, target_vocab, step), source_vocab, target_vocab)
 
-    # The links of a source token are next to each other; sorted by count, the first `size` of each are taken.
+    # The links of each source token are consecutive; the `size` links with the largest counts are taken.
     kept = ~np.isin(numbers % target_vocab, left_out)
     numbers, counts = numbers[kept], counts[kept]
     sources, targets = np.divmod(numbers[np.lexsort((-counts, numbers // target_vocab))], target_vocab)
@@ -89,21 +89,21 @@ def expected_counts(
         probabilities = counts / np.bincount(sources, counts, source_vocab)[sources]
         counts = np.zeros(len(numbers))
         for links in read():
-            different, inverse = np.unique(links.numbers, return_inverse=True)
-            places = np.searchsorted(numbers, different)  # of sorted numbers, which is many times faster
-            shares = links.shares(probabilities[places][inverse], unaligned)
-            counts[places] += np.bincount(inverse, shares)
+            distinct, inverse = np.unique(links.numbers, return_inverse=True)
+            indices = np.searchsorted(numbers, distinct)  # many times faster with sorted numbers
+            shares = links.shares(probabilities[indices][inverse], unaligned)
+            counts[indices] += np.bincount(inverse, shares)
     return numbers, counts
 
 
 def add(numbers: Numbers, counts: np.ndarray, links: Numbers, shares: np.ndarray) -> tuple[Numbers, np.ndarray]:
-    """Add the shares of links to the counts of sorted numbers."""
-    merged, places = np.unique(np.concatenate([numbers, links]), return_inverse=True)
-    return merged, np.bincount(places, np.concatenate([counts, shares]))
+    """Add the shares of links to the counts of links, whose numbers are sorted."""
+    merged, inverse = np.unique(np.concatenate([numbers, links]), return_inverse=True)
+    return merged, np.bincount(inverse, np.concatenate([counts, shares]))
 
 
 def each_links(stores: Sequence[PairStore], target_vocab: int, step: int) -> Iterator[Links]:
-    """Iterate over the links of every `step`-th pair, in chunks of pairs; the <eos> of both sides has none."""
+    """Iterate over the links of every `step`-th pair, in chunks of pairs. The <eos> of either side has no links."""
     for store in stores:
         pairs = np.arange(0, len(store), step)
         lengths = store.lengths[pairs].astype(np.int64) - 1
@@ -115,7 +115,7 @@ def each_links(stores: Sequence[PairStore], target_vocab: int, step: int) -> Ite
 
 
 def bounds(chunks: Numbers) -> Iterator[tuple[int, int]]:
-    """Iterate over the beginnings and ends of runs of equal values."""
+    """Iterate over the beginning and the end of each run of equal values."""
     begins = np.flatnonzero(np.diff(chunks, prepend=-1))
     yield from zip(begins.tolist(), [*begins[1:].tolist(), len(chunks)], strict=True)
 
@@ -124,12 +124,12 @@ def links_of(store: PairStore, pairs: Numbers, lengths: Numbers, target_vocab: i
     """Return the links of some pairs whose sides have these lengths (n, 2)."""
     source_begins = store.offsets[pairs]
     target_begins = source_begins + lengths[:, 0] + 1
-    pair, place = ragged(lengths[:, 1])
-    targets = store.ids[target_begins[pair] + place].astype(np.int64)
-    sizes = lengths[pair, 0]  # links of each target token
+    pair, index = ragged(lengths[:, 1])
+    targets = store.ids[target_begins[pair] + index].astype(np.int64)
+    sizes = lengths[pair, 0]  # number of links of each target token
     # (target tokens,) -> (P,): each target token with every source token of its pair.
-    target, place = ragged(sizes)
-    sources = store.ids[source_begins[pair[target]] + place].astype(np.int64)
+    target, index = ragged(sizes)
+    sources = store.ids[source_begins[pair[target]] + index].astype(np.int64)
     return Links(sources * target_vocab + targets[target], np.cumsum(sizes) - sizes, targets)
 
 

@@ -21,7 +21,7 @@ from heedful.text.tokenizer import BOS, EOS, PAD
 
 SENTENCES, DOCUMENTS = "sentences.npy", "documents.npy"
 
-# A sequence of an epoch: two spans of tokens in the store; for a single passage, the second one is empty.
+# A sequence of an epoch: two spans of tokens in the store. For a single passage, the second span is empty.
 SEQUENCE = np.dtype([("number", np.int64), ("first", np.int64, 2), ("second", np.int64, 2), ("is_next", np.bool_)])
 
 Span = tuple[int, int]  # of tokens or of sentences: the start, and the end
@@ -39,7 +39,7 @@ def check_document_count(documents: int, masking: MaskingConfig) -> None:
 
 @dataclass(frozen=True)
 class SentenceStore(MappedStore):
-    """Store of the token ids of sentences, grouped in documents, read-only; no sentence and no document is empty."""
+    """Read-only store of the token ids of sentences, grouped into documents. No sentence or document is empty."""
 
     FILES = (IDS, SENTENCES, DOCUMENTS)
 
@@ -75,34 +75,37 @@ class SentenceStore(MappedStore):
         return cls.open(folder)
 
     def __len__(self) -> int:
-        """The number of documents."""
+        """Return the number of documents."""
         return len(self.documents) - 1
 
 
 class PassagePlan:
-    """Plans the sequences that BERT reads in each epoch: splits documents into passages, and groups them into batches.
+    """Plan of the sequences that BERT reads in each epoch: passages of the documents, grouped into batches.
 
-    Pairs, with `next_sentence`: sentences are collected until they have the target number of tokens, and are split in
-    two between two random ones. With probability 1/2 the second passage follows the first; otherwise it begins at a
-    random sentence of the other documents, and the sentences that it replaces are collected again. A pair that is too
-    long loses tokens from its longer side, each at a random end. In the original, a sentence that was collected alone
-    is always followed by a passage from elsewhere, so that less than half of the pairs are neighbours. Here, if it is
-    long or all of its document, it is split in two at a random token, and a second passage from elsewhere is the end of
-    a sentence, with the number of tokens that it replaces. The replaced tokens are left out of the epoch, as are a
-    single token and a short sentence at the end of a longer document: half a short sentence does not show what follows,
+    Pairs, with `next_sentence`: sentences are collected until they have the target number of tokens, and are then split
+    into two passages at a random sentence boundary. With probability 1/2 the second passage follows the first;
+    otherwise it begins at a random sentence of the other documents, and the sentences that it replaces are collected
+    again. A pair that is too long loses tokens from its longer side, each at a random end.
+
+    In the original, a sentence that was collected alone is always followed by a passage from elsewhere, so that fewer
+    than half of the pairs are consecutive. Here, such a sentence is split in two at a random token, if it is long or
+    the only one in its document. If the second passage is from elsewhere, it is the end of another sentence, with as
+    many tokens as it replaces. An epoch leaves out the replaced tokens, and a sentence that was collected alone if it
+    is a single token, or a short one at the end of a longer document: half a short sentence does not show what follows,
     and another epoch splits elsewhere.
 
     Single passages, without `next_sentence`: each document is split after the target number of tokens, even inside a
     sentence; no token is lost.
 
-    The target number of tokens is what fits into `max_length` with the special tokens, and with probability `short` a
-    random number from 2 up to that.
+    The target number of tokens is the number that fits into `max_length` with the special tokens or, with probability
+    `short`, a random number from 2 up to that.
 
     Args:
         store: The sentences.
-        masking: Whether sequences are pairs, and how many are short.
+        masking: Settings of whether sequences are pairs, and of how many are short.
         max_length: Maximum number of tokens in a sequence, special tokens included.
-        batch_tokens: Maximum batch size, sequences x longest sequence. A longer sequence is a batch by itself.
+        batch_tokens: Maximum batch size: number of sequences x length of the longest. A longer sequence is a batch by
+            itself.
         seed: A different seed gives a different order.
     """
 
@@ -133,13 +136,13 @@ class PassagePlan:
         sequences = np.fromiter(((number, *sequence) for number, sequence in enumerate(passages)), dtype=SEQUENCE)
         if not len(sequences):
             raise InputError("the text contains no passages: each of its documents is a single token")
-        # Passages are batched as sentence pairs are, with both sides as long as the whole sequence.
+        # Sequences are batched like sentence pairs both of whose sides are as long as the sequence.
         lengths = _sizes(sequences["first"]) + _sizes(sequences["second"]) + self.specials
         plan = BatchPlan([np.stack([lengths, lengths], axis=1)], [1.0], self.batch_tokens, self.seed)
         return [sequences[batch] for batch in plan.epoch(epoch)]
 
     def cells(self, batch: np.ndarray) -> int:
-        """Return the size of a batch: its sequences x the tokens in the longest one."""
+        """Return the size of a batch: its number of sequences x the number of tokens in the longest one."""
         return len(batch) * int((_sizes(batch["first"]) + _sizes(batch["second"])).max())
 
     def _pairs(self, document: int, chance: KeyedGenerator) -> Iterator[Passages]:
@@ -147,7 +150,7 @@ class PassagePlan:
         while begin < end:
             size = self._size(chance)
             stop = self._collect(begin, end, size)
-            if stop == begin + 1:  # a single sentence cannot be split between two
+            if stop == begin + 1:  # a single sentence has no sentence boundary at which to split
                 if whole == (begin, stop) or self.bounds[stop] - self.bounds[begin] >= size:
                     yield from self._halves(document, begin, chance)
                 begin = stop
@@ -157,14 +160,14 @@ class PassagePlan:
             if is_next:
                 second, begin = self._span(cut, stop), stop
             else:
-                # The sentences that the other passage replaces are collected again, so that none is lost.
+                # The sentences that the second passage replaces are collected again, so that none is lost.
                 sentence, last = self._other_sentence(document, chance)
                 second = self._span(sentence, self._collect(sentence, last, size - first[1] + first[0]))
                 begin = cut
             yield *_trim(first, second, self.room, chance), is_next
 
     def _halves(self, document: int, sentence: int, chance: KeyedGenerator) -> Iterator[Passages]:
-        """Yield the pair of passages of a single sentence; nothing if it has only one token."""
+        """Split a single sentence into two passages, and yield the pair; yield nothing if it has only one token."""
         begin, end = self._span(sentence, sentence + 1)
         if end - begin == 1:
             return
@@ -173,7 +176,7 @@ class PassagePlan:
         if not is_next:
             other, _ = self._other_sentence(document, chance)
             other_begin, other_end = self._span(other, other + 1)
-            # The end of a sentence, like the true second half, with the number of tokens that it replaces.
+            # The end of another sentence, like the true second half, with as many tokens as it replaces.
             second = (max(other_begin, other_end - (end - cut)), other_end)
         yield *_trim((begin, cut), second, self.room, chance), is_next
 
@@ -185,40 +188,42 @@ class PassagePlan:
             begin = stop
 
     def _size(self, chance: KeyedGenerator) -> int:
-        """Draw the target number of tokens of the next sequence, without special ones."""
+        """Sample the target number of tokens of the next sequence, without special tokens."""
         return 2 + chance.integer(self.room - 1) if chance.bernoulli(self.masking.short) else self.room
 
     def _sentences(self, document: int) -> Span:
         return int(self.store.documents[document]), int(self.store.documents[document + 1])
 
     def _span(self, begin: int, end: int) -> Span:
-        """Return the tokens of some sentences."""
+        """Return the span of tokens of the sentences from `begin` to `end` - 1."""
         return int(self.bounds[begin]), int(self.bounds[end])
 
     def _collect(self, begin: int, end: int, size: int) -> int:
-        """Return the end of the sentences from `begin` that have `size` tokens: at least one of them, at most `end`."""
+        """Return the end of the sentences from `begin` that together have `size` tokens: one or more, up to `end`."""
         return min(end, max(begin + 1, int(np.searchsorted(self.bounds, self.bounds[begin] + size))))
 
     def _other_sentence(self, document: int, chance: KeyedGenerator) -> Span:
-        """Draw a random sentence of the other documents; return it and the end of its document."""
+        """Sample a sentence of the other documents; return it and the end of its document."""
         begin, end = self._sentences(document)
-        # Drawn from all sentences except those of the document, which the number then skips.
+        # Sampled from all sentences except those of the document, which the next line skips.
         sentence = chance.integer(len(self.bounds) - 1 - (end - begin))
         sentence += (end - begin) * (sentence >= begin)
         return sentence, self._sentences(int(np.searchsorted(self.store.documents, sentence, side="right")) - 1)[1]
 
 
 def read_passages(store: SentenceStore, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the token ids of a batch for BERT, <bos> A <eos> B <eos> or, for single passages, <bos> A <eos>.
+    """Read the sequences of a batch: <bos> A <eos> B <eos> or, for single passages, <bos> A <eos>.
 
-    The ids, int64, (B, S), are padded at the end with <pad>. They are followed by the segment of each token, int64, (B,
-    S), 1 for B and its <eos>, else 0; and by whether B follows A in the text, bool, (B,), False for single passages.
+    Returns:
+        The token ids, int64, (B, S), padded at the end with <pad>.
+        The segment of each token, int64, (B, S): 1 for B and its <eos>, else 0.
+        True where B follows A in the text, bool, (B,); False for single passages.
     """
     first, second = _sizes(batch["first"])[:, None], _sizes(batch["second"])[:, None]
     size = first + second + np.where(second > 0, 3, 2)
     column = np.arange(size.max())
     in_first, in_second = (column > 0) & (column <= first), (column > first + 1) & (column < size - 1)
-    # <eos> everywhere inside, then overwritten with <bos> and the two passages.
+    # Fill each sequence with <eos>, then overwrite it with <bos> and the two passages.
     ids = np.where(column < size, EOS, PAD)
     ids[:, 0] = BOS
     ids[in_first] = store.ids[(batch["first"][:, :1] + column - 1)[in_first]]
@@ -232,16 +237,16 @@ def _sizes(spans: np.ndarray) -> np.ndarray:
 
 
 def _trim(first: Span, second: Span, room: int, chance: KeyedGenerator) -> tuple[Span, Span]:
-    """Shorten two spans: the longer one, or the second if they are equal, loses a token until both fit into `room`."""
+    """Shorten two spans until both fit into `room`, token by token: the longer one, or the second if they are equal."""
     sizes = first[1] - first[0], second[1] - second[0]
     if sum(sizes) <= room:
         return first, second
-    # The length after removing tokens one by one from the longer side, like `truncate_seq_pair` in BERT's code.
+    # The length of the first span after tokens were removed one by one, like `truncate_seq_pair` in BERT's code.
     length = min(sizes[0], max(room - sizes[1], (room + 1) // 2))
     return _shorten(first, length, chance), _shorten(second, room - length, chance)
 
 
 def _shorten(span: Span, size: int, chance: KeyedGenerator) -> Span:
-    # BERT's code removes each token at a random end: the number removed at the front is binomial.
+    # BERT's code removes each token at a random end, so the number removed at the front is binomial.
     begin = span[0] + chance.binomial(span[1] - span[0] - size)
     return begin, begin + size

@@ -1,12 +1,12 @@
 """Stores of prepared data: folders of memory-mapped arrays, written completely or not at all, and never changed.
 
-Such a folder contains `ids.bin`, a flat row of token ids in 16 or 32 bits, some `.npy` files, possibly `contents.bin`
-with the bytes of other files, and a manifest (`heedful.storage.complete_folder`). Opening the folder compares all bytes
-with the manifest, at about 3 GB per second. `PairStore` contains encoded pairs, `MediaStore` the bytes of images, audio
-or videos with their targets.
+Such a folder contains `ids.bin`, a flat array of token ids in 16 or 32 bits, some `.npy` files, possibly `contents.bin`
+with the bytes of other files, and a manifest (`heedful.storage.complete_folder`). When the folder is opened, all bytes
+are compared with the manifest, at about 3 GB per second. `PairStore` contains encoded pairs, `MediaStore` the bytes of
+images, audio or videos with their targets.
 
-The files stay open during training. A memory map shows whatever another process writes to the file, and ends the
-process with SIGBUS if the file becomes shorter. So the state of each file is compared before and after it is read.
+The files stay open during training. A memory map shows whatever another process writes to the file, and SIGBUS ends
+this process if the file becomes shorter. Therefore the state of each file is compared before and after it is read.
 """
 
 import os
@@ -30,14 +30,14 @@ from heedful.storage.complete_folder import BLOCK, DamagedError, Entry, read_man
 
 IDS = "ids.bin"
 LENGTHS, OFFSETS, BOUNDS = "lengths.npy", "offsets.npy", "bounds.npy"
-CONTENTS = "contents.bin"  # files unchanged, one after another
-SMALL_VOCABULARY = 1 << 16  # ids below it fit into 16 bits
-CHUNK = 1 << 17  # tokens converted and written at a time, plus the rest of the last row
+CONTENTS = "contents.bin"  # the unchanged bytes of files, one after another
+SMALL_VOCABULARY = 1 << 16  # smaller ids fit into 16 bits
+CHUNK = 1 << 17  # number of tokens that are converted and written at a time, plus the rest of the last row
 REMEDY = "the same command prepares the data again, and resumes from the last checkpoint"
 
 
 class MappedFile:
-    """Open file of a data folder, verified against its manifest entry, whose bytes it must keep."""
+    """Open file of a data folder, verified against its entry in the manifest. Its bytes must not change."""
 
     def __init__(self, path: Path, entry: Entry) -> None:
         self.path = path
@@ -47,13 +47,13 @@ class MappedFile:
         self._state = self._current_state()
 
     def array(self, dtype: str | None = None) -> np.ndarray:
-        """Map the array of the file into memory: an .npy file, or a flat row of a given type."""
-        # A duplicate: `fdopen` closes its descriptor, and `check` needs the original later.
+        """Map the array of the file into memory: that of an .npy file, or a flat array of a given type."""
+        # The descriptor is duplicated, because `fdopen` closes its own, and `check` needs the original later.
         with os.fdopen(os.dup(self._descriptor), "rb") as file:
             file.seek(0)
             if dtype is not None:
                 return np.memmap(file, dtype=dtype, mode="r")
-            # `np.load` maps only by path, and the path may now be a different file; so the header is read here.
+            # `np.load` maps only by path, and the path may lead to a different file by now, so read the header here.
             np.lib.format.read_magic(file)
             shape, _, kind = np.lib.format.read_array_header_1_0(file)
             if kind.hasobject:
@@ -61,13 +61,13 @@ class MappedFile:
             return np.memmap(file, dtype=kind, mode="r", offset=file.tell(), shape=shape)
 
     def check(self) -> None:
-        """Check that the file has not changed since it was opened; it is read again only if its dates differ."""
+        """Check that the file has not changed since it was opened. It is read again only if its dates differ."""
         try:
             state = self._current_state()
             if state == self._state:
                 return
             changed = state[0] != self.entry.bytes
-            # Dates can change without the bytes, as after copying the folder: the checksum decides.
+            # Dates can change without the bytes, as when the folder is copied: then the checksum decides.
             if not changed:
                 content, checksum = self.array("u1"), 0
                 for begin in range(0, len(content), BLOCK):
@@ -87,7 +87,7 @@ class MappedFile:
 class MappedStore(ABC):
     """Base class of stores: a field for each of its `FILES`, and the open files.
 
-    A store is sent to another process as its folder, and opened again there.
+    Another process receives the path of a store's folder, and opens the store again.
     """
 
     FILES: ClassVar[tuple[str, ...]]
@@ -101,19 +101,19 @@ class MappedStore(ABC):
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a folder after comparing all bytes with the manifest."""
+        """Open the store in a folder, after comparing all bytes with the manifest."""
         arrays, _, files = open_arrays(folder, cls.FILES)
         return cast("Callable[..., Self]", cls)(*arrays, files)
 
 
 def id_type(vocab_size: int) -> str:
-    """Return numpy's name for the smallest unsigned integer type for token ids below `vocab_size`."""
+    """Return numpy's name for the smaller unsigned integer type that holds token ids below `vocab_size`."""
     return "<u2" if vocab_size <= SMALL_VOCABULARY else "<u4"
 
 
 @contextmanager
 def new_store(folder: Path) -> Iterator[FolderWriter]:
-    """Write a data folder atomically, under a name that does not exist yet."""
+    """Context manager that writes a data folder atomically, under a name that does not exist yet."""
     if folder.exists():
         raise RunError(f"{folder}: cannot be written, because it already exists; choose another folder")
     with named_write_errors(folder), atomic_folder(folder) as writer:
@@ -121,7 +121,7 @@ def new_store(folder: Path) -> Iterator[FolderWriter]:
 
 
 def write_ids(writer: FolderWriter, rows: Iterable[list[int]], vocab_size: int) -> np.ndarray:
-    """Write rows of token ids one after another into `ids.bin`, a chunk at a time; return their lengths, int32 (n,)."""
+    """Write rows of token ids one after another to `ids.bin`, a chunk at a time; return their lengths, int32 (n,)."""
     lengths = array("i")
 
     def encoded(chunk: list[list[int]]) -> memoryview:
@@ -148,7 +148,7 @@ def write_ids(writer: FolderWriter, rows: Iterable[list[int]], vocab_size: int) 
 
 
 def complete_store(writer: FolderWriter, arrays: dict[str, np.ndarray], vocab_size: int, facts: dict[str, Any]) -> None:
-    """Write arrays as .npy files next to `ids.bin`, and the manifest with the given facts."""
+    """Write arrays as .npy files next to `ids.bin`, then the manifest with the given facts."""
     for name, values in arrays.items():
         # Only the header goes through `BytesIO`, so that the array has no second copy in memory.
         header = BytesIO()
@@ -166,7 +166,7 @@ def open_arrays(folder: Path, names: Sequence[str]) -> tuple[list[np.ndarray], d
         manifest = read_manifest(folder)
         if manifest.files.keys() != set(names):
             raise ValueError(f"it contains {', '.join(sorted(manifest.files))}: data of a different kind")
-        # Opened after they were verified, and compared with their state from then on.
+        # Files are opened after they were verified, and from then on compared with their state at that time.
         files = [MappedFile(manifest.verify(name), manifest.files[name]) for name in names]
         types = {IDS: manifest.facts["dtype"], CONTENTS: "u1"}
         arrays = [file.array(types.get(name)) for name, file in zip(names, files, strict=True)]
@@ -186,7 +186,7 @@ Rows = tuple[list[int], list[int]]  # the ids of a source and of its target
 
 @dataclass(frozen=True)
 class PairStore(MappedStore):
-    """Store of encoded sentence pairs, read-only: both rows of a pair end in <eos>, and neither begins with <bos>."""
+    """Read-only store of encoded sentence pairs. Both rows of a pair end in <eos>, and neither begins with <bos>."""
 
     FILES = (IDS, LENGTHS, OFFSETS)
 
@@ -215,7 +215,7 @@ class PairStore(MappedStore):
 
     @property
     def targets(self) -> np.ndarray:
-        """The target ids of all pairs, one after another, (all target tokens,) uint16 or uint32."""
+        """Target ids of all pairs, one after another, (all target tokens,) uint16 or uint32."""
         # (n pairs,) -> (2 n rows,): source and target rows alternate, as in `ids`.
         sides = np.tile([False, True], len(self))
         return self.ids[np.repeat(sides, self.lengths.ravel())]
@@ -232,7 +232,7 @@ class PairStore(MappedStore):
 
 
 class MediaExample(NamedTuple):
-    """An image or audio file: its bytes, its number of positions in the stack, and its targets."""
+    """An image, audio or video file: its bytes, its number of positions in the stack, and its targets."""
 
     content: bytes
     tokens: int
@@ -241,7 +241,7 @@ class MediaExample(NamedTuple):
 
 @dataclass(frozen=True)
 class MediaStore(MappedStore):
-    """Store of the bytes of images or audio files with their targets, read-only."""
+    """Read-only store of the bytes of images, audio files or videos, with their targets."""
 
     FILES = (CONTENTS, BOUNDS, IDS, LENGTHS, OFFSETS)
 
@@ -254,8 +254,8 @@ class MediaStore(MappedStore):
 
     @classmethod
     def write(cls, folder: Path, examples: Iterable[MediaExample], vocab_size: int) -> Self:
-        """Write a store atomically, and open it; one file is in memory at a time."""
-        # Contents are written first, so that only the sizes and targets of all files are in memory, not the files.
+        """Write a store atomically, and open it. Only one file is in memory at a time."""
+        # Contents are written first, so that only the sizes and targets of all files are kept in memory.
         bounds, tokens, targets = array("q", [0]), array("i"), []
 
         def contents() -> Iterator[bytes]:
@@ -279,7 +279,7 @@ class MediaStore(MappedStore):
 
     @property
     def targets(self) -> np.ndarray:
-        """The targets of all files, one after another, (all targets,) uint16 or uint32."""
+        """Targets of all files, one after another, (all targets,) uint16 or uint32."""
         return self.ids
 
     def content(self, index: int) -> bytes:

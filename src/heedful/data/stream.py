@@ -1,7 +1,7 @@
-"""Token stream for language models: documents stored as one row of ids, and the windows that training reads.
+"""Token stream for language models: documents stored as one array of ids, and the windows that training reads.
 
-A stream is a folder as in `heedful.data.stores`: `ids.bin` (the tokens of each document and
-its <eos>) and `offsets.npy` (where each document begins, and the end).
+A stream is a folder as in `heedful.data.stores`: `ids.bin` (the tokens of each document and its <eos>) and
+`offsets.npy` (where each document begins, and the end).
 
 Position -1 of a stream is an <eos> that is not stored: every document, including the first, comes after an <eos>, from
 which its first token is predicted.
@@ -20,12 +20,12 @@ from heedful.text.tokenizer import EOS, PAD
 
 OFFSETS = "offsets.npy"
 
-Encoded = tuple[list[int], int]  # the ids of a document without <eos>, and the UTF-8 bytes of its text
+Encoded = tuple[list[int], int]  # the ids of a document without <eos>, and the size of its text in UTF-8 bytes
 
 
 @dataclass(frozen=True)
 class TokenStream(MappedStore):
-    """Store of the token ids of documents as one read-only stream; each document ends in <eos>."""
+    """Read-only store of the token ids of documents as one stream. Each document ends in <eos>."""
 
     ids: np.ndarray  # (n,) uint16 or uint32, mapped
     offsets: np.ndarray  # (documents + 1,) int64, mapped: where each document begins; the last entry is n
@@ -61,35 +61,35 @@ class TokenStream(MappedStore):
         return cls(ids, offsets, facts["bytes"], files)
 
     def __len__(self) -> int:
-        """The number of tokens in the stream, <eos> included."""
+        """Return the number of tokens in the stream, <eos> included."""
         return len(self.ids)
 
 
 @dataclass(frozen=True)
 class WindowPlan:
-    """Plans which windows of a token stream form which batch: a pure function of the fields and the epoch.
+    """Plan of the windows of a token stream that form each batch: a pure function of the fields and the epoch.
 
     A window that starts at s predicts the `length` tokens from s + 1 to s + length, each from the tokens before it in
-    the window. Neighbours share one token, the last target of one and the first input of the next, so that no token is
-    predicted twice.
+    the window. Adjacent windows share one token, the last target of one and the first input of the next, so that no
+    token is predicted twice.
     """
 
     stream: TokenStream
-    length: int  # tokens that are read, and the same number that are predicted
-    batch_tokens: int  # maximum batch size, windows x length; a longer window is a batch by itself
+    length: int  # number of tokens that a window reads, and also the number that it predicts
+    batch_tokens: int  # maximum batch size, number of windows x length; a longer window is a batch by itself
     seed: int
 
     def epoch(self, epoch: int) -> list[np.ndarray]:
-        """Return the batches of an epoch of training in order, each the start positions of windows, int64, shape (B,).
+        """Return the batches of a training epoch in order, each as the start positions of its windows, int64, (B,).
 
-        All windows are full. They begin at a random phase, so that each epoch splits elsewhere; fewer than `length`
-        tokens at either end of the stream are not predicted, different ones each time. A stream shorter than one
-        window gives one window, which is padded.
+        All windows are full. They begin at a random phase, so that each epoch splits the stream at other positions. At
+        either end of the stream, fewer than `length` tokens are not predicted; which ones depends on the phase. A
+        stream that is shorter than a window becomes one window, which is padded.
         """
         slack = len(self.stream) - self.length
         if slack < 0:
             return self.cover()
-        # Small enough that at least one window fits.
+        # The phase is small enough that at least one window fits.
         phase = int(draw(1, self.seed, PHASE, epoch)[0]) % min(self.length, slack + 1)
         count = (len(self.stream) - phase) // self.length
         # The token before the phase is the first input, from which the first token is predicted; at -1 it is an <eos>.
@@ -97,14 +97,14 @@ class WindowPlan:
         return self._batches(shuffled(starts, self.seed, WINDOWS, epoch))
 
     def cover(self) -> list[np.ndarray]:
-        """Return the batches of windows that predict each token of the stream once, in order: for validation.
+        """Return batches of windows that predict each token of the stream once, in order, for validation.
 
-        The last window may be shorter than the others; then it is padded.
+        If the last window is shorter than the others, it is padded.
         """
         return self._batches(np.arange(-1, len(self.stream) - 1, self.length))
 
     def cells(self, starts: np.ndarray) -> int:
-        """Return the size of a batch: its windows x the tokens that each reads."""
+        """Return the size of a batch: its number of windows x the number of tokens that each reads."""
         return len(starts) * self.length
 
     def _batches(self, starts: np.ndarray) -> list[np.ndarray]:
@@ -113,19 +113,19 @@ class WindowPlan:
 
 
 def windows(stream: TokenStream, starts: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the token ids of windows of a stream, and the document number of each token, int64, (B, length + 1) both.
+    """Return the token ids of windows of a stream, and the document number of each token, both int64, (B, length + 1).
 
-    An <eos> belongs to the document that follows it, whose first token is predicted from it: with attention within a
-    document, no token sees the previous document, and every token sees something. Positions after the end of the stream
-    are <pad>, which belongs to a separate document. `starts` is a batch of a `WindowPlan`, shape (B,), and `length` the
-    plan's.
+    An <eos> belongs to the document that follows it, whose first token is predicted from it: if attention does not
+    cross documents, no token sees the previous document, and every token sees something. Positions after the end of the
+    stream are <pad>, which belongs to a separate document. `starts` is a batch of a `WindowPlan`, shape (B,), and
+    `length` is the plan's.
     """
     # (B, length + 1): the inputs of a window, and one more token, because targets are the inputs shifted by one.
-    places = starts[:, None] + np.arange(length + 1)
-    inside = (places >= 0) & (places < len(stream))
-    ids = np.where(places < 0, EOS, PAD)
-    ids[inside] = stream.ids[places[inside]]
+    positions = starts[:, None] + np.arange(length + 1)
+    inside = (positions >= 0) & (positions < len(stream))
+    ids = np.where(positions < 0, EOS, PAD)
+    ids[inside] = stream.ids[positions[inside]]
     # The document of the next token, so that an <eos> counts as part of the document that follows it.
-    documents = np.searchsorted(stream.offsets, places + 1, side="right") - 1
-    documents[places >= len(stream)] = len(stream.offsets)
+    documents = np.searchsorted(stream.offsets, positions + 1, side="right") - 1
+    documents[positions >= len(stream)] = len(stream.offsets)
     return ids, documents

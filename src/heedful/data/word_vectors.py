@@ -22,22 +22,22 @@ from heedful.errors import InputError, RunError
 from heedful.storage.atomic import atomic_file
 from heedful.wording import counted, either
 
-MAX_SIZE = 100_000  # numbers per vector
+MAX_SIZE = 100_000  # maximum number of dimensions of a vector
 MAX_LINE = 1 << 22  # bytes of a word and its vector, as text or as binary numbers
 
-Entry = tuple[int, str, np.ndarray]  # line or number of the entry, from 1; a word; its vector, float32
+Entry = tuple[int, str, np.ndarray]  # line or number of the entry, counted from 1; a word; its vector, float32
 
 
 @dataclass(frozen=True)
 class VectorTable:
-    """Word vectors in memory: row i of `matrix`, float32 of shape (n, d), belongs to `words[i]`."""
+    """Word vectors in memory: row i of `matrix`, float32, (n, d), is the vector of `words[i]`."""
 
     words: list[str]
     matrix: np.ndarray
 
 
 def read_vectors(path: Path, words: Container[str] | None = None) -> VectorTable:
-    """Read the word vectors of `words`, or all, from a file that may be compressed. Other words take no memory."""
+    """Read the vectors of `words`, by default all, from a file that may be compressed. Other words take no memory."""
     vectors: dict[str, np.ndarray] = {}
     with open_bytes(path) as stream:
         for _, word, vector in entries(stream, path):
@@ -49,7 +49,7 @@ def read_vectors(path: Path, words: Container[str] | None = None) -> VectorTable
 
 
 def vector_size(path: Path) -> int:
-    """Return the size of the first word vector of a file; the rest of the file is not read."""
+    """Return the size of the first word vector of a file. The rest of the file is not read."""
     with open_bytes(path) as stream:
         for _, _, vector in entries(stream, path):
             return len(vector)
@@ -57,11 +57,11 @@ def vector_size(path: Path) -> int:
 
 
 def match(vectors: VectorTable, pieces: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Find the pieces that have a word vector: the vectors, float32 (m, d), and the pieces' indices, int64 (m,)."""
+    """Find the pieces that have a word vector; return the vectors, float32, (m, d), and the pieces' indices, (m,)."""
     row_of = {word: row for row, word in enumerate(vectors.words)}
-    matches = [(row_of[piece], place) for place, piece in enumerate(pieces) if piece in row_of]
-    rows, places = np.array(matches, dtype=np.int64).reshape(-1, 2).T
-    return vectors.matrix[rows], places
+    matches = [(row_of[piece], index) for index, piece in enumerate(pieces) if piece in row_of]
+    rows, indices = np.array(matches, dtype=np.int64).reshape(-1, 2).T
+    return vectors.matrix[rows], indices
 
 
 def entries(stream: ByteStream, path: Path) -> Iterator[Entry]:
@@ -134,7 +134,7 @@ def _text_entries(rows: Iterable[bytes], path: Path, first: int, size: int | Non
                 vector = np.array(fields[-size:], dtype=np.float32)
         except ValueError as error:
             wrong = next(field for field in fields[-size:] if not _is_number(field)).decode("utf-8", errors="replace")
-            problem = f'expected a word followed by {size} numbers, but found "{wrong}"'
+            problem = f'expected a word followed by {counted(size, "numbers")}, but found "{wrong}"'
             raise InputError(f"{path}, line {number}: {problem}") from error
         yield number, b" ".join(word).decode("utf-8", errors="replace"), vector
 
@@ -167,11 +167,11 @@ def _binary_entries(stream: ByteStream, begin: bytes, count: int, size: int, pat
 
 
 SEPARATORS = re.compile(r"[ \t\n\r\v\f]")  # in word vector files; words may contain other spaces
-WRITE_CHUNK = 1 << 10  # vectors formatted at a time
+WRITE_CHUNK = 1 << 10  # number of vectors that are formatted at a time
 
 
 def write_vectors(path: Path, table: VectorTable, form: str) -> None:
-    """Write word vectors to a file atomically; text keeps the full float32 precision.
+    """Write word vectors to a file atomically. Text formats keep the full float32 precision.
 
     A file whose name ends in .gz is compressed.
     """
@@ -184,7 +184,7 @@ def write_vectors(path: Path, table: VectorTable, form: str) -> None:
     try:
         with atomic_file(path) as file, ExitStack() as stack:
             out: BinaryIO | GzipFile = file
-            if path.suffix == ".gz":  # without name and time, so that the same bytes are written each time
+            if path.suffix == ".gz":  # without the file name and the time, so that the bytes are the same each time
                 out = stack.enter_context(GzipFile(filename="", mode="wb", fileobj=file, mtime=0))
             for part in FORMATS[form](table):
                 out.write(part)
@@ -234,7 +234,7 @@ FORMATS: dict[str, Callable[[VectorTable], Iterator[bytes]]] = {
 
 
 Vectors = NDArray[np.float32]
-SIMILARITIES = 1 << 25  # similarities in memory
+SIMILARITIES = 1 << 25  # maximum number of similarities in memory
 
 
 class Neighbour(NamedTuple):
@@ -245,7 +245,7 @@ class Neighbour(NamedTuple):
 
 
 class VectorSpace:
-    """Words with their vectors, compared by cosine similarity; a word without a vector is looked up in lower case."""
+    """Words with their vectors, compared by cosine similarity. A word without a vector is looked up in lower case."""
 
     def __init__(self, table: VectorTable) -> None:
         self.words = table.words  # of a trained model: in order of descending frequency
@@ -257,7 +257,7 @@ class VectorSpace:
         self._rows = {word: row for row, word in enumerate(table.words)}
 
     def find(self, word: str) -> int | None:
-        """Return the row of a word, as written or in lower case; None if it has no vector."""
+        """Return the row of a word, as written or in lower case, or None if it has no vector."""
         return self._rows.get(word, self._rows.get(word.lower()))
 
     def row(self, word: str) -> int:
@@ -284,7 +284,7 @@ class VectorSpace:
     def analogy(self, a: str, b: str, c: str, count: int = 10, among: int | None = None) -> list[Neighbour]:
         """Return the words nearest to a - b + c, such as king - man + woman, without these three.
 
-        The answers are chosen among the first `among` words, or among all (Mikolov et al. 2013c).
+        The answers are chosen from the first `among` words, or from all (Mikolov et al. 2013c).
         """
         rows = self.rows([a, b, c])
         plus, minus, other = self.directions[rows]
@@ -308,7 +308,7 @@ class VectorSpace:
     def solve(self, questions: NDArray[np.int64], among: int | None = None) -> NDArray[np.int64]:
         """Answer analogies "a is to b as c is to ?" with the word nearest to b - a + c, excluding the question's words.
 
-        `questions` are the rows of a, b and c, (Q, 3); the answers are also rows, (Q,), among the first `among` words.
+        `questions` are the rows of a, b and c, (Q, 3). The answers are rows too, (Q,), of the first `among` words.
         """
         candidates = self.directions[:among]
         answers = []

@@ -2,7 +2,7 @@
 
 The parameters are divided into buckets, in their order. A backward pass finishes the gradients of the last layers
 first, so the buckets are summed from the last one to the first, each as soon as its gradients are finished. All
-processes sum the same buckets in the same order, and so get the same bits as without a concurrent backward pass.
+processes sum the same buckets in the same order, so the sums have the same bits as those computed after the pass.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-BUCKET = 1 << 23  # elements that are summed at once: few calls, and the first one begins early in the backward pass
+BUCKET = 1 << 23  # elements summed at once: enough for few calls, and the first one begins early in the backward pass
 
 
 class GradientSums:
@@ -19,28 +19,28 @@ class GradientSums:
 
     def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
         self.buckets = list(buckets(list(parameters)))[::-1]
-        self.place = {parameter: place for place, bucket in enumerate(self.buckets) for parameter in bucket}
-        self.is_last_pass = False  # True: the next finished gradients are those of all batches of this process
-        self.unfinished = [len(bucket) for bucket in self.buckets]
-        self.works: list[dist.Work] = []  # of the buckets that are being summed, the first of all
-        self.without: set[nn.Parameter] = set()  # those that had no gradient in this process
+        self.bucket_of = {parameter: index for index, bucket in enumerate(self.buckets) for parameter in bucket}
+        self.is_last_pass = False  # True: the gradients finished next include all batches of this process
+        self.unfinished = [len(bucket) for bucket in self.buckets]  # parameters without a finished gradient, by bucket
+        self.works: list[dist.Work] = []  # for the buckets whose sums have begun, in order
+        self.missing: set[nn.Parameter] = set()  # parameters that had no gradient in this process
 
     def finish(self, parameter: nn.Parameter) -> None:
         """Note that a backward pass has added the gradient of a parameter, and begin the sums that become possible."""
         if not self.is_last_pass:
             return
-        self.unfinished[self.place[parameter]] -= 1
-        # Processes may finish gradients in different orders, but collective calls need one order: a finished bucket
-        # waits for the buckets before it.
+        self.unfinished[self.bucket_of[parameter]] -= 1
+        # Processes may finish gradients in different orders, but must make collective calls in the same order: a
+        # finished bucket waits for the buckets before it.
         while len(self.works) < len(self.buckets) and self.unfinished[len(self.works)] == 0:
             self.begin()
 
     def begin(self) -> None:
         """Begin to sum the next bucket."""
         bucket = self.buckets[len(self.works)]
-        self.without |= {parameter for parameter in bucket if parameter.grad is None}
-        # One call sums many small gradients, because each call has a fixed cost. The gradients become parts of the sum.
-        # Another process may have a gradient where this one has none, but all sum tensors of the same size.
+        self.missing |= {parameter for parameter in bucket if parameter.grad is None}
+        # One call sums many small gradients, because each call has a fixed cost. The gradients become views of the sum.
+        # Another process may have a gradient where this one has none, but all must sum tensors of the same size.
         grads = [torch.zeros_like(one) if one.grad is None else one.grad for one in bucket]
         parts = [grad.flatten() for grad in grads]
         flat = torch.cat(parts) if len(parts) > 1 else parts[0]
@@ -52,19 +52,20 @@ class GradientSums:
 
     def wait(self) -> set[nn.Parameter]:
         """Wait for the sums of all buckets; return the parameters that had no gradient in this process."""
-        # No backward pass began these: a gradient is missing, this process has no batch, or nothing calls `finish`.
+        # Begin the sums that no backward pass has begun: a gradient is missing, this process has no batch, or nothing
+        # calls `finish`.
         while len(self.works) < len(self.buckets):
             self.begin()
         for work in self.works:
             work.wait()
-        without = self.without
-        self.is_last_pass, self.works, self.without = False, [], set()
+        missing = self.missing
+        self.is_last_pass, self.works, self.missing = False, [], set()
         self.unfinished = [len(bucket) for bucket in self.buckets]
-        return without
+        return missing
 
 
 def buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """Divide parameters into lists of at most `BUCKET` elements, or of one larger parameter, in order."""
+    """Divide parameters, in order, into lists with at most `BUCKET` elements in total, or with one larger parameter."""
     bucket: list[nn.Parameter] = []
     for parameter in parameters:
         if bucket and sum(one.numel() for one in bucket) + parameter.numel() > BUCKET:

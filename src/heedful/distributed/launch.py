@@ -14,7 +14,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from heedful.distributed.reducer import LAUNCHED_BY
 
-SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1")  # that the launcher passes on to all processes
+SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1")  # which the launcher passes on to all processes
 
 GRACE = "120"  # seconds for a process to finish an update and save after a signal; 30 before torch 2.12
 
@@ -73,7 +73,10 @@ def named_launcher() -> Iterator[None]:
 
 @contextmanager
 def restored_handlers() -> Iterator[list[str]]:
-    """Restore the handlers of signals at the end; yield the names of signals that are not ignored, as under nohup."""
+    """Restore signal handlers after the block; yield the names of the signals that are not ignored.
+
+    Under nohup, for example, SIGHUP is ignored.
+    """
     before = {name: signal.getsignal(getattr(signal, name)) for name in SIGNALS if hasattr(signal, name)}
     try:
         yield [name for name, handler in before.items() if handler is not signal.SIG_IGN]

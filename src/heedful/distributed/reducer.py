@@ -1,7 +1,7 @@
 """Data parallelism: the collective operations of training, in one process or several.
 
-`Reducer` is the interface: `SINGLE_PROCESS` is one process, `ProcessGroup` several of torch.distributed, and
-`ShardedGroup` several that also shard the weights.
+`Reducer` is the interface. `SINGLE_PROCESS` implements it for one process, `ProcessGroup` for several processes of
+torch.distributed, and `ShardedGroup` for several that also shard the weights.
 """
 
 import faulthandler
@@ -53,7 +53,7 @@ class Reducer(ABC):
 
     @property
     def is_rank_zero(self) -> bool:
-        """True in the process that writes the files of the run and prints."""
+        """True in the process that prints and writes the files of the run."""
         return self.rank == 0
 
     @property
@@ -62,7 +62,7 @@ class Reducer(ABC):
         return self.is_rank_zero
 
     def pad_to_world_size(self, items: Sequence[T]) -> list[T]:
-        """List the items of one update, padded by repetitions if every process needs the same number."""
+        """List the items of one update, padded by repeating the last one if every process needs the same number."""
         return list(items)
 
     def shard(self, items: Iterable[T]) -> Iterator[T]:
@@ -71,50 +71,50 @@ class Reducer(ABC):
 
     @abstractmethod
     def all_gather(self, value: Any) -> list[Any]:
-        """Collect a JSON value from each process, in order of rank."""
+        """Return the JSON values of all processes, in order of rank."""
 
     def all_gather_in_order(self, own: Sequence[T]) -> list[T]:
-        """Collect the JSON values that the processes computed from their items, in the order before `shard`.
+        """Return the JSON values that the processes computed for their items, in the items' order before `shard`.
 
-        Sums over the result do not depend on the number of processes.
+        So sums over the result do not depend on the number of processes.
         """
         lists = self.all_gather(list(own))
         # `shard` gives items to the processes in turn, beginning with rank zero, whose list is therefore the longest.
-        return [one[place] for place in range(len(lists[0])) for one in lists if place < len(one)]
+        return [values[index] for index in range(len(lists[0])) for values in lists if index < len(values)]
 
     @abstractmethod
     def broadcast_object(self, function: Callable[[], T]) -> T:
-        """Call a function only in the process of rank zero, and send its JSON value to all processes."""
+        """Call a function on rank zero only, and broadcast its JSON value to all processes."""
 
     @abstractmethod
     def broadcast_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Send the tensors of rank zero to all processes, on the CPU; the arguments of the others are ignored."""
+        """Broadcast the tensors of rank zero to all processes, on the CPU; the other ranks' arguments are ignored."""
 
     @abstractmethod
     def rank_zero_first(self, function: Callable[[], T]) -> T:
-        """Call a function in the process of rank zero, then in one process of each other machine, then in all others.
+        """Call a function on rank zero, then in one process of each other machine, then in all remaining processes.
 
-        So the others can read what the first call has written. At the end, all wait for the slowest machine.
+        So later calls can read what the first one has written. At the end, all processes wait for the slowest machine.
 
         Raises:
             RunError: One of the machines takes longer than `MAX_PREPARATION` seconds.
         """
 
     def gradient_sums(self, model: nn.Module) -> "GradientSums | None":
-        """Return sums of dense gradients that can begin during a backward pass; None: this reducer has none."""
+        """Return sums of dense gradients that can begin during a backward pass; None if this reducer has none."""
         del model
         return None
 
     @abstractmethod
     def sum_gradients(self, model: nn.Module, sums: "GradientSums | None" = None) -> None:
-        """Sum the gradient of each parameter over all processes, in place; `sums` may have begun.
+        """Sum the gradient of each parameter over all processes, in place; `sums` may already have begun.
 
         A gradient that is None in some processes counts as zeros there; one that is None in all of them stays None.
         """
 
     @abstractmethod
     def for_a_thread(self) -> "Reducer":
-        """Create a reducer of the same processes for another thread, for JSON values; all processes must call this."""
+        """Create a reducer over the same processes for JSON values in another thread; all processes must call this."""
 
 
 class SingleProcess(Reducer):
@@ -145,24 +145,24 @@ class SingleProcess(Reducer):
 SINGLE_PROCESS = SingleProcess()
 
 MAX_PREPARATION = 24 * 60 * 60.0  # seconds that processes wait while others prepare data
-ERROR_DELAY = 5.0  # seconds before a process reports an error that another one may report
-LAUNCHED_BY = "HEEDFUL_LAUNCHED_BY"  # variable with the process id of the launcher
-# The variable still contains a launcher that was killed before this line; `getppid` then returns another process.
-LAUNCHER = int(os.environ.get(LAUNCHED_BY, os.getppid()))  # the process that has started this one
+ERROR_DELAY = 5.0  # seconds before a process reports an error that another one may report first
+LAUNCHED_BY = "HEEDFUL_LAUNCHED_BY"  # environment variable with the process id of the launcher
+# If the launcher was killed before this line, the variable still has its id, but `getppid` returns another process.
+LAUNCHER = int(os.environ.get(LAUNCHED_BY, os.getppid()))  # id of the process that has started this one
 TRAININGS = count(1)  # each training run in a process has its own keys in the store
-NONE, DENSE, SPARSE = range(3)  # kinds of a gradient
+NONE, DENSE, SPARSE = range(3)  # kinds of gradients
 
 
 @contextmanager
 def collective(seconds: float) -> Iterator[None]:
-    """Context manager of a collective call; a process that takes longer until the next one writes its stack and ends.
+    """Wrap a collective call: a process that does not reach the next one in time writes its stack and ends.
 
-    These calls are not nested: the end of the inner one would start the clock within the outer one, in which
-    torch.distributed has a timeout for each of its calls.
+    Blocks must not be nested: the end of the inner one would start the clock within the outer one, where
+    torch.distributed already has a timeout for each call.
     """
     faulthandler.cancel_dump_traceback_later()
     yield
-    # Calls themselves have the timeouts of torch; this clock limits the time until the next call.
+    # The calls themselves have torch's timeouts; this clock limits the time until the next call.
     faulthandler.dump_traceback_later(seconds, exit=True)
 
 
@@ -176,15 +176,15 @@ def from_bytes(text: Tensor) -> Any:
 
 
 def all_gather_json(value: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
-    """Collect a JSON value from each process; JSON, since the object collectives of torch.distributed run pickles."""
+    """Return the JSON values of all processes; JSON, since the object collectives of torch.distributed use pickle."""
     text = as_bytes(value)
     sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size(group))]
     dist.all_gather(sizes, torch.tensor([len(text)]), group)
 
-    # all_gather needs tensors of the same shape: all are padded to the longest one.
-    longest = max(int(size) for size in sizes)
-    texts = [torch.zeros(longest, dtype=torch.uint8) for _ in sizes]
-    dist.all_gather(texts, F.pad(text, (0, longest - len(text))), group)
+    # all_gather needs tensors of the same shape, so all are padded to the length of the longest one.
+    max_size = max(int(size) for size in sizes)
+    texts = [torch.zeros(max_size, dtype=torch.uint8) for _ in sizes]
+    dist.all_gather(texts, F.pad(text, (0, max_size - len(text))), group)
     return [from_bytes(text[: int(size)]) for text, size in zip(texts, sizes, strict=True)]
 
 
@@ -192,7 +192,7 @@ def broadcast_json(function: Callable[[], T], group: dist.ProcessGroup | None = 
     """Call a function on rank zero only, and broadcast its result, a JSON value, to all processes."""
     is_rank_zero = dist.get_rank(group) == 0
     text = as_bytes(function()) if is_rank_zero else torch.empty(0, dtype=torch.uint8)
-    # `broadcast` needs a tensor of the right size in each process, so the size is sent first.
+    # `broadcast` needs a tensor of the right size in each process, so the size is broadcast first.
     size = torch.tensor([len(text)])
     dist.broadcast(size, 0, group)
     text = text if is_rank_zero else torch.empty(int(size), dtype=torch.uint8)
@@ -203,12 +203,12 @@ def broadcast_json(function: Callable[[], T], group: dist.ProcessGroup | None = 
 class ProcessGroup(Reducer):
     """Reducer over the default process group of torch.distributed: gloo for the CPU, NCCL for GPUs.
 
-    A process that does not meet the others in time writes its stack to standard error, and ends.
+    A process that does not join the others in a collective call in time writes its stack to standard error, and ends.
 
     Args:
-        store: Key-value store of all machines, for messages outside of the process group.
-        seconds: The time that the others wait for a process.
-        group: Another process group, for a thread.
+        store: Key-value store shared by all machines, for messages outside of the process group.
+        seconds: How long the others wait for a process.
+        group: Another process group, for use in a thread.
     """
 
     def __init__(self, store: Store, seconds: float, group: dist.ProcessGroup | None = None) -> None:
@@ -216,7 +216,7 @@ class ProcessGroup(Reducer):
         self.store = store
         self.seconds = seconds
         self.group = group
-        self.steps = 0  # calls of `rank_zero_first`
+        self.steps = 0  # number of calls to `rank_zero_first`
 
     def all_gather(self, value: Any) -> list[Any]:
         with collective(self.seconds):
@@ -274,17 +274,17 @@ class ProcessGroup(Reducer):
     def sum_gradients(self, model: nn.Module, sums: "GradientSums | None" = None) -> None:
         with collective(self.seconds):
             parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-            without = sums.wait() if sums else {parameter for parameter in parameters if parameter.grad is None}
+            missing = sums.wait() if sums else {parameter for parameter in parameters if parameter.grad is None}
 
-            # A parameter may have a gradient in some processes only, and all have to make the same calls.
+            # A parameter may have a gradient in some processes only, but all of them must make the same calls.
             own = [
-                NONE if p in without or p.grad is None else SPARSE if p.grad.is_sparse else DENSE for p in parameters
+                NONE if p in missing or p.grad is None else SPARSE if p.grad.is_sparse else DENSE for p in parameters
             ]
             kinds = torch.tensor(own, dtype=torch.uint8)
             dist.all_reduce(kinds, dist.ReduceOp.MAX)
             kind_of = dict(zip(parameters, kinds.tolist(), strict=True))
             for parameter, kind in kind_of.items():
-                # Without a gradient in any process, the sum is zeros, and None makes the optimizer skip the parameter.
+                # If no process has a gradient, the sum is zeros; None makes the optimizer skip the parameter.
                 if kind == NONE:
                     parameter.grad = None
                 elif kind == SPARSE:
@@ -298,7 +298,7 @@ class ProcessGroup(Reducer):
         """Sum the sparse gradient of an embedding over all processes, in order of rank."""
         total = torch.zeros_like(parameter, layout=torch.sparse_coo)
         own = total if parameter.grad is None else parameter.grad
-        # The numbers of rows differ, so each process sends its own to all; the same order gives the same bits.
+        # The numbers of rows differ, so each process broadcasts its own; summing in rank order gives the same bits.
         for rank, size in enumerate(all_gather_json(own._nnz())):
             is_own = rank == self.rank
             rows = own._indices().contiguous() if is_own else own._indices().new_empty(1, size)
@@ -311,12 +311,12 @@ class ProcessGroup(Reducer):
 
 
 class ShardedGroup(ProcessGroup):
-    """Process group that shards the weights as well (FSDP2, HSDP), and not only the batches.
+    """Process group that shards not only the batches, but also the weights (FSDP2, HSDP).
 
     Args:
-        store: Key-value store of all machines, for messages outside of the process group.
-        seconds: The time that the others wait for a process.
-        holders: The number of processes that together have one copy of the weights.
+        store: Key-value store shared by all machines, for messages outside of the process group.
+        seconds: How long the others wait for a process.
+        holders: The number of processes that together hold one copy of the weights.
         device: "cpu" or "cuda".
     """
 
@@ -325,16 +325,16 @@ class ShardedGroup(ProcessGroup):
         if self.world_size % holders:
             raise InputError(
                 f"{self.world_size} processes cannot be divided into groups of {holders} that share the weights: "
-                'choose another number of processes or parallel.shard_processes, or parallel.shard = "full"'
+                'choose a different number of processes or parallel.shard_processes, or parallel.shard = "full"'
             )
-        # Weights are sharded over the last dimension of the mesh (`rows_of`); along the first, processes have copies.
+        # Weights are sharded over the last dimension of the mesh (`rows_of`), and replicated along the first of two.
         copies = self.world_size // holders
         shape, names = ((holders,), ("shard",)) if copies == 1 else ((copies, holders), ("replicate", "shard"))
         self.mesh = init_device_mesh(device, shape, mesh_dim_names=names)
 
     @property
     def saves(self) -> bool:
-        return True  # its rows of the weights
+        return True  # each process saves its rows of the weights
 
     def pad_to_world_size(self, items: Sequence[T]) -> list[T]:
         # A process without a batch would not gather the weights, and the others would wait forever.
@@ -344,14 +344,14 @@ class ShardedGroup(ProcessGroup):
         """Return None: the backward pass itself sums the gradients."""
 
     def sum_gradients(self, model: nn.Module, sums: "GradientSums | None" = None) -> None:
-        """Leave the gradients unchanged: the backward pass has summed them, and each process has its rows."""
+        """Leave the gradients unchanged: the backward pass has summed them, and each process holds its rows."""
 
 
 @contextmanager
 def join_process_group(
     minutes: float, device: str = "auto", group: Callable[[Store, float], Reducer] = ProcessGroup
 ) -> Iterator[Reducer]:
-    """Join the processes that torchrun has started with this one; without torchrun, it is a single process.
+    """Join the processes that torchrun has started with this one; without torchrun, this is a single process.
 
     A process that fails stays in the group until it ends, so that torchrun gets its exit code before the others'.
     """
@@ -372,13 +372,15 @@ def join_process_group(
     try:
         yield group(PrefixStore("steps", store), 60 * minutes)
     except RuntimeError as error:
-        # An error of gloo or NCCL: another process has ended, or does not answer.
+        # An error from gloo or NCCL: another process has ended, or does not answer.
         if not isinstance(error, dist.DistError) and "gloo" not in str(error):
             raise
         # In the meantime, the process that failed reports the cause, and the launcher ends this one.
         time.sleep(ERROR_DELAY)
         reason = str(error).splitlines()[0]
-        raise RunError(f"process {rank} gets no reply from the others ({reason}); the same command resumes") from error
+        raise RunError(
+            f"process {rank} received no reply from the others ({reason}); the same command resumes"
+        ) from error
     finally:
         faulthandler.cancel_dump_traceback_later()
     dist.destroy_process_group()
@@ -386,7 +388,7 @@ def join_process_group(
 
 @contextmanager
 def ending_with_launcher() -> Iterator[None]:
-    """Context manager that ends this process if its launcher was killed; torch would wait for the launcher's store."""
+    """End this process if its launcher is killed before the block ends: torch would wait for the launcher's store."""
     has_joined = threading.Event()
 
     def watch() -> None:
@@ -407,30 +409,30 @@ def launched_by_torchrun() -> bool:
 
 
 def launcher_has_ended() -> bool:
-    """True in a process of torchrun whose launcher was killed."""
+    """Return True in a process that torchrun has started if its launcher was killed."""
     return launched_by_torchrun() and os.getppid() != LAUNCHER
 
 
 def is_rank_zero() -> bool:
-    """True in a process without torchrun, and in rank zero of those that torchrun has started."""
+    """Return True in a process without torchrun, and on rank zero of those that torchrun has started."""
     return not launched_by_torchrun() or os.environ["RANK"] == "0"
 
 
 def all_processes() -> int:
-    """The number of processes that torchrun has started on all machines; 1 without torchrun."""
+    """Return the number of processes that torchrun has started on all machines; 1 without torchrun."""
     return int(os.environ["WORLD_SIZE"]) if launched_by_torchrun() else 1
 
 
 def local_processes() -> int:
-    """The number of processes that torchrun has started on this machine; 1 without torchrun."""
+    """Return the number of processes that torchrun has started on this machine; 1 without torchrun."""
     return int(os.environ["LOCAL_WORLD_SIZE"]) if launched_by_torchrun() else 1
 
 
 def end_with_error(error: HeedfulError) -> NoReturn:
-    """End a process that torchrun has started; the message is printed once if rank zero has the same error.
+    """End a process that torchrun has started, and print its error; rank zero goes first.
 
-    After a signal, only rank zero reports. The others wait, because a launcher ends all processes once one has ended,
-    which would cut off the report.
+    After a signal, only rank zero prints. The others wait, because the launcher ends all processes once one has ended,
+    which would cut off the message. So an error that rank zero shares with the others is printed once.
     """
     if not is_rank_zero():
         time.sleep(ERROR_DELAY)
@@ -440,14 +442,14 @@ def end_with_error(error: HeedfulError) -> NoReturn:
 
 
 def end_process(code: int) -> NoReturn:
-    """End a process of a group with an exit code, at once: gloo's threads may abort a process that exits normally."""
+    """End a process of a group at once with an exit code: gloo's threads may abort a process that exits normally."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
 
 
 def reducer_factory(config: ParallelConfig, device: str) -> Callable[[Store, float], Reducer]:
-    """Return the constructor of the reducer of several processes, which shards the weights if the recipe says so."""
+    """Return the constructor of a reducer over several processes, which shards the weights if the recipe says so."""
     if config.shard == "none":
         return ProcessGroup
 

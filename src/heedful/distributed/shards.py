@@ -1,6 +1,6 @@
-"""Sharded tensors, of which each process has some rows: DTensors of torch.distributed, which FSDP2 makes from weights.
+"""Sharded tensors, of which each process holds some rows: torch.distributed's DTensors, which FSDP2 makes from weights.
 
-Every function takes whole tensors as well. torch.distributed.tensor, which takes seconds to import, is not needed here.
+Every function also takes whole tensors. torch.distributed.tensor, which takes seconds to import, is not needed here.
 """
 
 from collections.abc import Iterable
@@ -12,47 +12,47 @@ from torch import Tensor
 
 @runtime_checkable
 class Sharded(Protocol):
-    """Interface of a DTensor that is split by its first dimension, over the last dimension of its device mesh."""
+    """Interface of a DTensor that is split along its first dimension over the last dimension of its device mesh."""
 
     device_mesh: Any
     shape: torch.Size
 
-    def full_tensor(self) -> Tensor: ...  # gathers the rows of all processes, all of which must call it
+    def full_tensor(self) -> Tensor: ...  # gathers the rows of all processes, which must all call it
 
     def to_local(self) -> Tensor: ...  # the rows of this process
 
 
 class Rows(NamedTuple):
-    """Rows of a tensor that one process has: rows `begin` to `end` of all."""
+    """Rows of a tensor that one process holds: `begin` (inclusive) to `end` (exclusive) of `all` rows."""
 
     begin: int
     end: int
     all: int
-    first_copy: bool  # True in one of the processes that have the same rows
+    first_copy: bool  # True in one of the processes that hold the same rows
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """Gather all rows of a tensor; all processes that have some of them must call this."""
+    """Gather all rows of a tensor; all processes that hold some of them must call this."""
     return tensor.full_tensor() if isinstance(tensor, Sharded) else tensor
 
 
 def local(tensor: Tensor) -> Tensor:
-    """Return the rows of a tensor that this process has, which share memory with it."""
+    """Return the rows of a tensor that this process holds, which share memory with it."""
     return tensor.to_local() if isinstance(tensor, Sharded) else tensor
 
 
 def rows_of(tensor: Sharded) -> Rows:
-    """Compute which rows of a tensor this process has: as `torch.chunk` would split it."""
-    # With HSDP, the mesh is (copies, processes of a copy).
-    *copy, place = tensor.device_mesh.get_coordinate()
+    """Compute which rows of a tensor this process holds; they are split as by `torch.chunk`."""
+    # With HSDP, the mesh has the shape (copies, processes per copy).
+    *copy, index = tensor.device_mesh.get_coordinate()
     count = tensor.shape[0]
     size = -(-count // tensor.device_mesh.shape[-1])
-    return Rows(min(place * size, count), min((place + 1) * size, count), count, not any(copy))
+    return Rows(min(index * size, count), min((index + 1) * size, count), count, not any(copy))
 
 
 @torch.no_grad()
 def copy_into(tensor: Tensor, value: Tensor) -> None:
-    """Copy a full tensor into a sharded one, of which each process keeps its own rows."""
+    """Copy a whole tensor into a sharded one; each process keeps its own rows."""
     if isinstance(tensor, Sharded):
         rows = rows_of(tensor)
         value = value[rows.begin : rows.end]

@@ -62,7 +62,7 @@ def run_of(model: Path) -> Path | None:
 
 
 def read_run(folder: Path) -> Run:
-    """Read the log and the list of checkpoints of a training run, which may still be training."""
+    """Read the log and the list of checkpoints of a training run, which may still be in progress."""
     checkpoints = Checkpoints(folder, keep_last=2)
     best = checkpoints.best
     return Run(folder, checkpoints.steps(), best and best.step, curves(folder / LOG))
@@ -92,7 +92,7 @@ def curves(log: Path) -> Curves:
 def snapshots(
     folder: Path, text: Input, target: str | None, watch: Callable[[LoadedModel], object] = lambda _: None
 ) -> Iterator[Snapshot]:
-    """Measure the attention heads of every checkpoint of a run on one input, from the first checkpoint on.
+    """Measure the attention heads of every checkpoint of a run on one input, in the order of training.
 
     Checkpoints that are damaged, or deleted meanwhile, are left out.
     """
@@ -104,7 +104,7 @@ def snapshots(
         except (DamagedError, OSError):
             continue
         except InputError:
-            # A checkpoint that the training deleted meanwhile is left out; an error in one that exists is reported.
+            # A checkpoint that training has deleted meanwhile is left out; an error in one that exists is reported.
             if path.is_dir():
                 raise
             continue
@@ -115,16 +115,16 @@ def snapshots(
 def head_measures(loaded: LoadedModel, value: Input, target: str | None) -> HeadMeasures:
     """Compute the measures of all attention heads of one model on an input, by block and measure."""
     subject = loaded.use()
-    forward = replace(reading(subject, value, target), steps=None)  # no check by decoding token by token
-    of_blocks = measures(traced(forward, ["*.attn"]), forward.media)
+    forward = replace(reading(subject, value, target), steps=None)  # without the check against token-by-token decoding
+    by_block = measures(traced(forward, ["*.attn"]), forward.media)
     if isinstance(subject, Translator) and (gold := list(gold_alignment(loaded.recipe))):
         for block, errors in alignment(subject, gold).items():
-            of_blocks[block]["alignment"] = errors
-    return of_blocks
+            by_block[block]["alignment"] = errors
+    return by_block
 
 
 def gold_alignment(recipe: Recipe, limit: int = SENTENCES) -> Iterator[Aligned]:
-    """Yield validation pairs with gold word alignment, as in corpora of `heedful scenes`; none without the files.
+    """Yield validation pairs with gold word alignments, as in `heedful scenes` corpora; none if the files are missing.
 
     Line i of `valid.align`, `valid.words.en` and `valid.words.de` belongs to line i of `valid.en` and `valid.de`.
     """

@@ -47,12 +47,12 @@ class Question:
 
     Attributes:
         text: the input text; or the name of the image or audio file, only for display: the file is not opened.
-        file: content of an image or audio file; None: the model reads the text.
-        target: the given output, or the second text of a pair; None: the model's own output.
+        file: content of an image or audio file; None if the model reads the text.
+        target: the given output, or the second text of a pair; None for the model's own output.
         reference: reference translation, followed through the beam search.
         prefix: required beginning of the translation.
-        beam: beam size; None: as in the model's settings.
-        alpha: exponent of the length penalty; None: as in the model's settings.
+        beam: beam size; None for that of the model's settings.
+        alpha: exponent of the length penalty; None for that of the model's settings.
         off: attention heads that are switched off.
         way: how heads are switched off, one of `heedful.inspector.capture.recorder.WAYS`.
     """
@@ -95,7 +95,7 @@ def look(subject: Any, question: Question, keep: Collection[str] = ("*",)) -> In
     """Run a predictor on a question, and record its answers, trace, logit lens and beam search.
 
     Args:
-        subject: a predictor, as `heedful.load` returns.
+        subject: a predictor, as `heedful.load` returns it.
         question: the text or file, and the settings.
         keep: names of taps to record, or patterns; the logit lens needs "*.ffn.resid".
 

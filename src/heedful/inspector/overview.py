@@ -45,7 +45,7 @@ def facts(name: str, recipe: Recipe, model: Model) -> Json:
             for side in model.named_stacks()
         ],
         "d_model": shape.d_model,
-        **{key: getattr(shape, place, default) for key, (place, default) in SHAPE.items()},
+        **{key: getattr(shape, attribute, default) for key, (attribute, default) in SHAPE.items()},
         "parameters": sum(p.numel() for p in model.parameters()),
         "beam": recipe.decode.beam,
         "alpha": recipe.decode.alpha,
@@ -101,7 +101,7 @@ def measures(trace: Trace, media: MediaInput | None = None) -> Json:
             block, weights = name.removesuffix(".attn"), torch.from_numpy(values)
             kinds = MEASURES[block.rpartition(".")[2]]
             _, queries, keys = trace.axes[name]
-            # Only between positions of the source: a target token has no place in an image or audio.
+            # Only between positions of the source: a target token has no position in an image or audio.
             if media is not None and {queries.line, keys.line} <= {"src.said", "src.read"}:
                 kinds = kinds | {"distance": partial(distance, places=torch.from_numpy(media.places))}
             of_blocks[block] = {kind: numbers(measure(weights).numpy()) for kind, measure in kinds.items()}
@@ -118,8 +118,8 @@ def stream(trace: Trace, model: Model) -> Json:
     parts = {"before": "in", "added": "out", "after": "resid", "normalised": "norm"}
     model_taps = taps(model)
     for name in trace:
-        sublayer, _, place = name.rpartition(".")
-        if place == "resid":
+        sublayer, _, suffix = name.rpartition(".")
+        if suffix == "resid":
             tensors = {kind: trace.tensors[f"{sublayer}.{tap}"] for kind, tap in parts.items()}
             # A post-norm normalises the result of the residual connection, a pre-norm the input of the sublayer.
             residual = model_taps[f"{sublayer}.in"].module

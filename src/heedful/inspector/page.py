@@ -82,7 +82,7 @@ class Page:
                 raise InputError(f"{block} is not an attention sublayer; {available}")
             attention = trace.only("*.attn")
             parts["attention"] = packed(attention.encoded(dict.fromkeys(attention, "sqrt_u8")))
-            exact = [name for place in EXACT if (name := f"{block}.{place}") in trace]
+            exact = [name for tap in EXACT if (name := f"{block}.{tap}") in trace]
             parts[f"{block} {number}"] = packed(trace.only(exact, number).encoded())
         if states := [name for name in trace if STATE.fullmatch(name)]:
             parts["states"] = packed(trace.only(states).encoded(dict.fromkeys(states, "f16")))
@@ -113,7 +113,7 @@ class View:
         inspection: the inspection.
         page: HTML page of the inspector.
         head: attention head whose computation the page shows step by step: its sublayer, and its number from 0;
-            None: the first head of the last attention sublayer.
+            None for the first head of the last attention sublayer.
     """
 
     name: str

@@ -46,8 +46,8 @@ CELL = 0.44  # smaller if a sentence would need more than MAX_SIDE
 MAX_SIDE = 40.0
 MAX_LABEL = 24  # characters
 IMAGES_IN_ROW, IMAGE_SIDE = 6, 1.7
-MAX_NUMBERS = 60  # classes up to which a cell of a confusion matrix has room for its count
-DARK = 0.5  # share of a row from which on white numbers are more legible
+MAX_NUMBERS = 60  # maximum number of classes for which the cells of a confusion matrix have room for counts
+DARK = 0.5  # share of a row above which white numbers are more legible
 MIN_CELLS = 5  # width of a smaller matrix, so that its title fits
 MAP_SIDE = 8.0
 PANELS_IN_ROW = 4
@@ -187,12 +187,12 @@ def draw_maps(image: ImageMaps, path: Path) -> set[str]:
     Words with a character that no installed font has are drawn as their number, from 1.
     """
     fonts = fonts_for("".join([*image.words, image.title, image.subtitle]))
-    across = min(IMAGES_IN_ROW, len(image.words))
-    down = math.ceil(len(image.words) / across)
+    columns = min(IMAGES_IN_ROW, len(image.words))
+    rows = math.ceil(len(image.words) / columns)
     with _style(fonts):
-        figure = Figure(figsize=(across * IMAGE_SIDE, down * (IMAGE_SIDE + 0.25) + 0.7), layout="constrained")
+        figure = Figure(figsize=(columns * IMAGE_SIDE, rows * (IMAGE_SIDE + 0.25) + 0.7), layout="constrained")
         figure.suptitle(f"{image.title}\n{image.subtitle}", fontsize=11, parse_math=False)
-        grid = list(figure.subplots(down, across, squeeze=False).flat)
+        grid = list(figure.subplots(rows, columns, squeeze=False).flat)
         for number, (axes, word, weights) in enumerate(zip(grid, image.words, image.maps, strict=False)):
             _draw_over(axes, image.pixels, weights)
             if number in image.boxes:
@@ -211,12 +211,12 @@ def draw_maps(image: ImageMaps, path: Path) -> set[str]:
 def _draw_over(axes: Axes, pixels: np.ndarray, weights: Float[np.ndarray, "R P"]) -> None:
     height, width, channels = pixels.shape
     rows, columns = weights.shape
-    place = (0, columns, rows, 0)  # in patches
-    axes.imshow(pixels[:, :, 0] if channels == 1 else pixels, cmap="gray", vmin=0, vmax=255, extent=place)
+    extent = (0, columns, rows, 0)  # in patches
+    axes.imshow(pixels[:, :, 0] if channels == 1 else pixels, cmap="gray", vmin=0, vmax=255, extent=extent)
     # A black layer over the image, transparent where the weight is largest: (rows, columns, RGBA).
     dark = np.zeros((rows, columns, 4))
     dark[..., 3] = 0.85 * (1 - weights / max(float(weights.max()), 1e-9))
-    axes.imshow(dark, extent=place, interpolation="nearest")
+    axes.imshow(dark, extent=extent, interpolation="nearest")
     row, column = np.unravel_index(int(weights.argmax()), weights.shape)
     axes.add_patch(Rectangle((float(column), float(row)), 1, 1, fill=False, edgecolor=STRONGEST, linewidth=1.5))
     # The unit of both axes is a patch, which is a rectangle of pixels.
@@ -272,7 +272,7 @@ def draw_confusion(report: ClassReport, title: str, path: Path) -> set[str]:
 
 @dataclass(frozen=True)
 class WordMap:
-    """Words with their places in a plane."""
+    """Words with their positions in a plane."""
 
     places: Float[np.ndarray, "N 2"]
     words: Sequence[str]
@@ -288,8 +288,8 @@ def draw_words(word_map: WordMap, path: Path) -> set[str]:
         figure = Figure(figsize=(MAP_SIDE, MAP_SIDE), layout="constrained")
         axes = figure.subplots()
         axes.scatter(*word_map.places.T, s=9, color=DOT, linewidths=0)
-        for word, place in zip(word_map.words, word_map.places, strict=True):
-            axes.annotate(word, place, xytext=(3, 2), textcoords="offset points", fontsize=size, parse_math=False)
+        for word, position in zip(word_map.words, word_map.places, strict=True):
+            axes.annotate(word, position, xytext=(3, 2), textcoords="offset points", fontsize=size, parse_math=False)
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0, labelsize=7, labelcolor=FAINT)
         axes.grid(color="#e4e9ef", linewidth=0.6)
@@ -357,5 +357,5 @@ def svg(figure: Figure) -> str:
     text = StringIO()
     with rc_context({"svg.hashsalt": "heedful", "svg.fonttype": "path"}):
         figure.savefig(text, format="svg", metadata={"Date": None})
-    # HTML has no place for the XML declaration before the element.
+    # HTML does not allow the XML declaration before the element.
     return text.getvalue()[text.getvalue().index("<svg") :]

@@ -37,7 +37,7 @@ from heedful.storage.atomic import TEMPORARY, atomic_file, named_write_errors, r
 from heedful.storage.disk import DISK, without_compression
 
 LEASE = 60.0  # seconds without a touch after which a claim is free
-BEATS = 6  # touches of a claim in that time
+BEATS = 6  # number of times that the owner touches a claim within the lease time
 
 
 class Claims:
@@ -50,7 +50,7 @@ class Claims:
 
     @contextmanager
     def claim(self, path: Path) -> Iterator[bool]:
-        """Hold a claim, a file, within the block; yield False if another worker holds it or its folder is gone."""
+        """Hold a claim (a file) within the block; yield False if another worker holds it or its folder is gone."""
         file = self._take(path)
         if file is None:
             yield False
@@ -69,16 +69,16 @@ class Claims:
         finally:
             ended.set()
             beat.join()
-            # Before the lock is released: afterwards the file may be the claim of another worker.
+            # Removed before the lock is released: afterwards, the file may be the claim of another worker.
             with suppress(OSError):
                 path.unlink()
             file.close()
-            if sys.platform == "win32":  # an open file cannot be removed there
+            if sys.platform == "win32":  # where an open file cannot be removed
                 with suppress(OSError):
                     path.unlink()
 
     def _take(self, path: Path) -> BinaryIO | None:
-        """Open and sign the file of a claim that is free; return None if it is not.
+        """Open and sign the file of a claim if it is free; return None if it is not.
 
         The claim of a process that has ended is free: its lock is free, or it was not touched for the lease time.
         """
@@ -90,9 +90,9 @@ class Claims:
                 file = path.open("r+b")
             except FileNotFoundError:
                 return None  # just released
-            # A lock shows processes on this machine that the owner lives; its touches show it to other machines.
+            # The lock shows processes on its machine that the owner is alive; the touches show it on other machines.
             if not (_lock(file, wait=False) and file.read() == self._machine):
-                # Machines' clocks differ: this one counts the lease time from the moment it first sees a touch.
+                # Machines' clocks differ, so this one counts the lease time from the moment it first sees a touch.
                 touch, now = os.fstat(file.fileno()).st_mtime_ns, time.monotonic()
                 before, since = self._touched.get(path, (None, now))
                 if touch != before:
@@ -115,7 +115,7 @@ def this_machine() -> bytes:
 
 
 def _lock(file: BinaryIO, wait: bool) -> bool:
-    """Lock an open file; False if another process holds the lock, or the file system or platform has no locks."""
+    """Lock an open file; return False if another process holds the lock, or if the system has no file locks."""
     try:
         return lock_descriptor(file.fileno(), blocking=wait)
     except OSError:
@@ -149,7 +149,7 @@ class FolderJob:
         return [file for file in self.plan.files if not self._result(file).exists()]
 
     def missing(self, file: str) -> list[Shard]:
-        """List the shards of a file that have no part yet; none if the results are joined."""
+        """List the shards of a file that have no part yet; return [] if the results are joined."""
         if self._result(file).exists():
             return []
         try:
@@ -169,7 +169,7 @@ class FolderJob:
             return False
         claim = self._part(shard).with_suffix(".claim")
         with named_write_errors(self.output, RESUMES), self._claims.claim(claim) as ours:
-            # Again, as another worker may have written the part while it held the claim.
+            # Check again, since another worker may have written the part while it held the claim.
             if not ours or is_done():
                 return False
             lines = self._reader.read(shard)
@@ -178,7 +178,7 @@ class FolderJob:
         return True
 
     def join(self, file: str) -> bool:
-        """Join the parts of a file if all of them exist; return True if this call did it.
+        """Join the parts of a file if all of them exist; return True if this call did so.
 
         Damaged parts are removed, so that they are computed again. The input file is read again first: each result must
         belong to the line that is currently in the file.
@@ -207,7 +207,7 @@ class FolderJob:
                         stream.write(results)
                 DISK.rename(joined, self._result(file))
                 DISK.flush(self.output)
-                with suppress(OSError):  # slower workers may still write there
+                with suppress(OSError):  # slower workers may still write to the folder
                     remove(DISK, self._parts(file))
                 return True
         return False
@@ -228,7 +228,7 @@ class FolderJob:
         return self._parts(shard.file) / shard.name
 
     def _result(self, file: str) -> Path:
-        return self.output / without_compression(file)  # results are plain
+        return self.output / without_compression(file)  # results are not compressed
 
 
 def open_job(
@@ -241,7 +241,7 @@ def open_job(
 ) -> FolderJob:
     """Start a job, or join one that was started with the same settings and input."""
     if output.resolve() == source.resolve() or source.resolve() in output.resolve().parents:
-        raise InputError(f"--output {output}: lies in the input folder; choose a folder elsewhere")
+        raise InputError(f"--output {output}: is inside the input folder; choose a folder elsewhere")
     if (output.exists() and not output.is_dir()) or not output.parent.is_dir():
         raise InputError(
             f"--output {output}: the input is a folder, so the output must be a folder inside an existing folder"
@@ -315,7 +315,7 @@ class Worker:
                 self.count(file)
 
     def count(self, file: str) -> None:
-        """Count the shards of a file that other workers have done in the meantime."""
+        """Count the shards of a file that other workers have computed in the meantime."""
         if not self._open[file]:
             return
         finished = self._open[file].difference(self.job.missing(file))

@@ -1,4 +1,4 @@
-"""A job on the machines of a Ray cluster, as a Ray Data job: each shard is a row, and actors compute rows.
+"""A job on the machines of a Ray cluster, run by Ray Data: each shard is a row, which an actor computes.
 
 Ray only decides where a shard is computed: an actor opens the job in the same folder and with the same checks as any
 other worker. A job can be started with Ray and finished without it, or run both ways at once.
@@ -54,7 +54,7 @@ def run_on_ray(job: FolderJob, open_job: Open, progress: ProgressReporter) -> No
         for file, computed in computed_by_actors(shards, open_job, on_gpu=job.plan.settings.get("device") == "cuda"):
             worker.count(file)
             worked |= job.join(file) or computed
-        # Again, for files whose last shard another worker has computed.
+        # Join once more, for files whose last shard another worker has computed.
         joined = [job.join(file) for file in files]
         return worked or any(joined)
 
@@ -63,10 +63,10 @@ def run_on_ray(job: FolderJob, open_job: Open, progress: ProgressReporter) -> No
             try:
                 ray.init(log_to_driver=False, logging_level=logging.ERROR)
                 break
-            except Exception as error:  # a bare Exception, if a busy machine takes longer than Ray's 30 seconds
+            except Exception as error:  # Ray raises a bare one if a busy machine takes more than 30 seconds
                 ray.shutdown()
                 if attempt == ATTEMPTS:
-                    raise RunError(f"Ray does not start ({error}); {RESUMES}") from error
+                    raise RunError(f"Ray could not be started ({error}); {RESUMES}") from error
         worker.until_finished(work)
     except (RayError, SystemException) as error:
         reason = str(error).partition("\n")[0]

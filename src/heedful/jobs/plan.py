@@ -1,4 +1,4 @@
-"""Plan of a job: the files in a folder, their shards with checksums, settings, and the parts of results."""
+"""Plan of a job: the files in a folder, their shards with checksums, the settings, and the parts of results."""
 
 import json
 import zlib
@@ -16,7 +16,7 @@ from heedful.storage.paths import no_folder
 from heedful.wording import counted
 
 FORMAT = 1
-WINDOW = 1024  # lines computed together; shards end between windows, so that they do not change batches
+WINDOW = 1024  # lines computed together; shards end between windows, so that batches do not depend on shards
 SHARD_LINES = 4 * WINDOW
 
 Done = Callable[[int], object]  # called with the number of lines just done, for a progress report
@@ -35,7 +35,7 @@ class Shard:
 
     @property
     def name(self) -> str:
-        """Name of the results file: the numbers of the first and the last line."""
+        """Name of the shard's result file: the numbers of the first and the last line."""
         return f"{self.first:010}-{self.first + self.lines - 1:010}"
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ def make_plan(folder: Path, settings: Mapping[str, Setting], shard_lines: int, d
 
 
 def survey(path: Path, shard_lines: int, done: Done = lambda _: None) -> SourceFile:
-    """Read a file, plain, .gz, .bz2 or .xz, and split it into shards."""
+    """Read a file (plain, .gz, .bz2 or .xz), and split it into shards."""
     shards, first, lines = [], 1, read_lines(path)
     while shard_text := list(islice(lines, shard_lines)):
         shards.append(Shard(path.name, first, len(shard_text), checksum(shard_text)))
@@ -97,7 +97,7 @@ def input_files(folder: Path) -> list[Path]:
         raise InputError(f"{folder}: cannot be read as a folder ({error.strerror})") from error
     if not paths:
         raise InputError(f"{folder}: contains no files; give a folder with text files")
-    named: dict[str, Path] = {}  # by the name of the results file, which is not compressed
+    named: dict[str, Path] = {}  # by the name of the result file, which is not compressed
     for path in paths:
         if not path.is_file():
             raise InputError(f"{path}: not a file; everything in {folder} is read, so move other things elsewhere")
@@ -108,7 +108,7 @@ def input_files(folder: Path) -> list[Path]:
 
 
 def checksum(lines: Iterable[str]) -> str:
-    """Compute the CRC-32 of lines, each with a line feed."""
+    """Compute the CRC-32 of lines, each followed by a line feed."""
     crc32 = 0
     for line in lines:
         crc32 = zlib.crc32(f"{line}\n".encode(), crc32)
@@ -172,14 +172,14 @@ def check_unchanged(plan: Plan, folder: Path, settings: Mapping[str, Setting], s
 
 
 def input_changed(file: Path | str, change: str) -> InputError:
-    """Return the error that the input has changed since the job started."""
+    """Return an error that says how the input has changed since the job started."""
     return InputError(
-        f"{file}: {change}, so the input has changed since the job started; restore it, or give another --output"
+        f"{file}: {change}, so the input has changed since the job started; restore it, or give a different --output"
     )
 
 
 class ShardReader:
-    """Reader of the lines of shards; fast for shards in order, also of .gz files."""
+    """Reader of shards; fast if they are read in order, even from .gz files."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -208,7 +208,7 @@ def write_part(path: Path, results: Iterable[str], shard: Shard, writer: str) ->
             line = f"{result}\n".encode()
             stream.write(line)
             count, ends, crc32 = count + 1, ends + line.count(b"\n"), zlib.crc32(line, crc32)
-        # A result that contains a line feed, or a missing one, would shift all results after it.
+        # A result that contains a line feed, or a missing result, would shift all results after it.
         if not count == ends == shard.lines:
             raise RunError(
                 f"{shard}: has {count:,} results in {ends:,} lines, which is a bug in heedful; please report it"
@@ -217,7 +217,7 @@ def write_part(path: Path, results: Iterable[str], shard: Shard, writer: str) ->
 
 
 def read_part(path: Path, shard: Shard) -> bytes | None:
-    """Read the results of a shard, each with a line feed; None if the file is damaged."""
+    """Read the results of a shard, each followed by a line feed; return None if the file is damaged."""
     data = path.read_bytes()
     end = data.rfind(b"\n", 0, -1) + 1
     results = data[:end]

@@ -6,17 +6,17 @@ import psutil
 
 
 def usable_cores() -> int:
-    """Return the number of CPU cores that this process may use, by its affinity and its control group's quota."""
+    """Return the number of CPU cores that this process may use, given its affinity and its control group's quota."""
     cores = len(allowed_cores())
     quota = Path("/sys/fs/cgroup/cpu.max")
     if not quota.is_file():
         return cores
-    # The microseconds of processor time in each period, or "max" without a quota (control groups, version 2).
+    # The microseconds of processor time in each period ("max" without a quota), and those of a period (cgroup v2).
     limit, period = quota.read_text().split()
     return cores if limit == "max" else max(1, min(cores, round(int(limit) / int(period))))
 
 
 def allowed_cores() -> list[int]:
-    """Return the numbers of the CPU cores on which this process may run: all of them on macOS."""
+    """Return the numbers of the CPU cores on which this process may run; on macOS, these are all cores."""
     process = psutil.Process()
     return process.cpu_affinity() if hasattr(process, "cpu_affinity") else list(range(psutil.cpu_count() or 1))

@@ -13,11 +13,11 @@ from heedful.errors import InputError
 
 LAYER = (512, 256, 1024)  # rows, inputs and outputs: takes milliseconds, even with bfloat16 in software
 TRIALS = 5
-MIN_SPEEDUP = 1.3  # of a matrix multiplication in bfloat16, from which on a whole training step is faster
+MIN_SPEEDUP = 1.3  # of matrix multiplications in bfloat16; with less, a whole training step is no faster
 
 
 class PrecisionChoice(NamedTuple):
-    """A training precision, "float32" or "bfloat16", and the reason for it in words."""
+    """A training precision, "float32" or "bfloat16", and the reason for choosing it, in words."""
 
     precision: Literal["float32", "bfloat16"]
     reason: str
@@ -44,7 +44,7 @@ def choose_precision(device: torch.device) -> PrecisionChoice:
 
 
 def lacks_bfloat16(device: torch.device) -> bool:
-    """True for a GPU that supports bfloat16 only in software."""
+    """Return True for a GPU that supports bfloat16 only in software."""
     if device.type != "cuda":
         return False
     with torch.cuda.device(device):
@@ -52,7 +52,7 @@ def lacks_bfloat16(device: torch.device) -> bool:
 
 
 def check_precision(precision: str, device: torch.device) -> None:
-    """Check that a GPU supports the number format of a training in hardware."""
+    """Check that a GPU supports a training precision in hardware."""
     if precision in ("bfloat16", "autocast") and lacks_bfloat16(device):
         raise InputError(
             f'train.precision = "{precision}": {torch.cuda.get_device_name(device)} lacks bfloat16; set '
@@ -67,7 +67,7 @@ def bfloat16_ratio() -> float:
     # `time.thread_time` does not see the work of other threads.
     torch.set_num_threads(1)
     try:
-        # The types alternate, so that a change of the clock frequency affects both.
+        # The types alternate, so that a change in clock frequency affects both.
         trials = [(product_seconds(torch.float32), product_seconds(torch.bfloat16)) for _ in range(TRIALS)]
     finally:
         torch.set_num_threads(threads)
@@ -107,13 +107,13 @@ def choose_device(name: str | torch.device) -> torch.device:
         reason = str(error).splitlines()[0]
         gpus = torch.cuda.device_count() if torch.cuda.is_available() else "no"
         raise InputError(
-            f'the device "{name}" cannot be used ({reason}); torch finds {gpus} GPU here; use "auto" or "cpu", with '
-            "train.device in a recipe or --device of a command"
+            f'the device "{name}" cannot be used ({reason}); torch finds {gpus} GPU here; set train.device (in a '
+            'recipe) or --device (of a command) to "auto" or "cpu"'
         ) from error
 
 
 def environment(device: torch.device) -> dict[str, str | int]:
-    """Describe everything besides the recipe that a run's exact results depend on: versions, system, device etc."""
+    """Describe everything besides the recipe that a run's exact results depend on, such as versions and the device."""
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else "none"
     return {
         "torch": torch.__version__,

@@ -39,8 +39,8 @@ def versions() -> Finding:
 def threads() -> Finding:
     """Compare the number of torch threads with the number of cores that this process may use.
 
-    Fewer threads than cores are a problem only if an environment variable sets them: by default, torch does not use a
-    core's second hardware thread.
+    Having fewer threads than cores is a problem only if an environment variable sets their number: by default, torch
+    does not use a core's second hardware thread.
     """
     cores = usable_cores()
     count = min(torch.get_num_threads(), cores)
@@ -93,7 +93,7 @@ def disk() -> Finding:
 
 
 def gpu() -> Finding:
-    """Measure the GPU for `device = "auto"`: name, memory, and the speed of bfloat16 multiplications and of copies."""
+    """Describe the GPU that `device = "auto"` uses: its name, memory, bfloat16 throughput and memory bandwidth."""
     if not torch.cuda.is_available():
         advice = ""
         if Path("/dev/nvidia0").exists() and torch.version.cuda is None:

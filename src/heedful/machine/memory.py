@@ -1,4 +1,4 @@
-"""Memory of the machine and of a GPU: peak, free and total memory, and errors about too little memory."""
+"""Memory of the machine and of a GPU: peak, free and total memory, and out-of-memory errors."""
 
 import threading
 from typing import Self
@@ -12,8 +12,8 @@ PERIOD = 0.02  # seconds between two readings of the memory of this process
 class PeakMemory:
     """Context manager that measures the peak memory of this process on a device, in bytes, within its block.
 
-    On a CPU, a thread samples the memory of the whole process, including Python and torch; on a GPU, it is the peak of
-    torch's tensors since the process started.
+    On a CPU, a thread samples the memory of the whole process, including Python and torch. On a GPU, the result is the
+    peak of torch's tensors since the process started.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -51,7 +51,7 @@ def free_memory() -> int:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Return True for an error from Python, numpy or torch about too little memory."""
+    """Return True for an out-of-memory error from Python, numpy or torch."""
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(
         words in str(error) for words in ("can't allocate memory", "out of memory", "std::bad_alloc")
     )

@@ -1,4 +1,4 @@
-"""CPU use by other processes, and OpenMP threads that leave them the cores while waiting (spin less).
+"""CPU use by other processes, and a policy that makes waiting OpenMP threads yield the cores to them (spin less).
 
 Between two operations of a training step, torch's OpenMP threads spin: they poll for work in a loop. That is fastest on
 an idle machine. On a busy machine, it takes the core from the very thread that all others wait for. GNU's OpenMP
@@ -17,9 +17,9 @@ import torch
 from heedful.machine.cores import allowed_cores, usable_cores
 
 PERIOD = 1.0  # seconds over which CPU use is averaged
-BUSY, QUIET = 0.25, 0.1  # cores used by other processes: above BUSY threads spin briefly, below QUIET long again
-GRAIN = 32_768  # elements that torch gives to a thread at least
-IDLE = frozenset({"idle", "iowait", "steal", "guest", "guest_nice"})  # processor times without work for this system
+BUSY, QUIET = 0.25, 0.1  # cores used by other processes; above BUSY, threads spin briefly, below QUIET long again
+GRAIN = 32_768  # the minimum number of elements that torch gives to a thread
+IDLE = frozenset({"idle", "iowait", "steal", "guest", "guest_nice"})  # kinds of time without work for this system
 
 
 class SparePool:
@@ -43,18 +43,18 @@ class SparePool:
 
 
 class OtherWork:
-    """Measures how many CPU cores other processes use between two calls."""
+    """Meter for the number of CPU cores that other processes use between two calls."""
 
     def __init__(self) -> None:
         self.before = self.now()
 
     def now(self) -> tuple[float, float, float]:
-        """Return three times in seconds: the clock, and the processor time of all processes and of this process."""
+        """Return three times in seconds: the clock, and the processor time used by all processes and by this one."""
         return time.monotonic(), busy_seconds(), time.process_time()
 
     def cores(self) -> float | None:
         """Return the mean number of cores that others used since the last result; None within a second of it."""
-        if time.monotonic() - self.before[0] < PERIOD:  # before anything is read, because every update calls this
+        if time.monotonic() - self.before[0] < PERIOD:  # checked before reading anything: every update calls this
             return None
         before, self.before = self.before, self.now()
         clock, everybody, ours = (now - then for now, then in zip(self.before, before, strict=True))
@@ -69,7 +69,7 @@ def busy_seconds() -> float:
 
 
 class WaitPolicy:
-    """Adapts the spin time of waiting OpenMP threads to the machine's other load; results do not change."""
+    """Policy that adapts the spin time of waiting OpenMP threads to the machine's other load; results do not change."""
 
     def __init__(self, others: OtherWork | None, report: Callable[[str], None]) -> None:
         self.others = others
@@ -83,7 +83,7 @@ class WaitPolicy:
         self.spin_long()
 
     def adapt(self) -> None:
-        """Measure the other load, at most once a second: threads spin briefly on a busy machine, otherwise long."""
+        """Measure the other load, at most once a second; let threads spin briefly on a busy machine, otherwise long."""
         cores = self.others.cores() if self.others else None
         if cores is None:
             return
@@ -97,7 +97,7 @@ class WaitPolicy:
             self.report("other processes no longer need the cores: idle threads spin again")
 
     def spin_long(self) -> None:
-        """Let waiting threads spin as long as the OpenMP library's default, by closing the spare pool."""
+        """Let waiting threads spin as long as they do by default in the OpenMP library, by closing the spare pool."""
         if self.spare is not None:
             self.spare.close()
             self.spare = None

@@ -16,10 +16,10 @@ R = TypeVar("R")
 
 
 def map_on_cores(function: Callable[[T], R], items: Sequence[T], device: torch.device) -> Iterator[R]:
-    """Map a function over items, results in order; on a CPU, items run in parallel threads, one per core.
+    """Map a function over items, and yield results in order; on a CPU, items run in parallel threads, one per core.
 
     The operations of a beam search are too small to be divided among cores: several searches in parallel take less time
-    than one after another on all cores. If there are fewer items than cores, each item in turn uses all cores.
+    than if each in turn used all cores. If there are fewer items than cores, each item in turn does use all cores.
     """
     cores = torch.get_num_threads()
     if device.type != "cpu" or cores == 1 or len(items) < cores:
@@ -40,10 +40,10 @@ def prepare_process(threads: int | None = None, processes: int = 1) -> None:
     """Set up this process for computing: at most one torch thread per core, and freed memory stays with the process.
 
     Args:
-        threads: number of threads; None: torch's default, at most one per core.
-        processes: number of processes on this machine that share the cores.
+        threads: The number of threads; None: torch's default, but at most one per core.
+        processes: The number of processes on this machine that share the cores.
     """
-    # torch ignores the quota of a container
+    # torch ignores the quota of a container.
     cores = usable_cores() // processes if processes > 1 else min(torch.get_num_threads(), usable_cores())
     torch.set_num_threads(threads or max(1, cores))
     keep_freed_memory()
@@ -52,12 +52,13 @@ def prepare_process(threads: int | None = None, processes: int = 1) -> None:
 def keep_freed_memory() -> None:
     """Let glibc keep freed memory blocks, instead of returning them to the kernel and fetching them at every step.
 
-    Training steps on a CPU take a quarter less time; the process keeps its peak memory. Only with glibc.
+    Training steps on a CPU take a quarter less time, but the process keeps its peak memory. Without glibc, nothing is
+    done.
     """
     if platform.libc_ver()[0] != "glibc":
         return
     libc = ctypes.CDLL(None)
-    # Without mmap, large blocks come from the heap as well, whose free end is kept up to the threshold of 2 GiB.
+    # Without mmap, large blocks also come from the heap, of which up to 2 GiB of free memory at its end are kept.
     libc.mallopt(M_MMAP_MAX, 0)
     libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
     libc.mallopt(M_TOP_PAD, 64 * 2**20)

@@ -1,4 +1,4 @@
-"""FLOPs of a call, counted while torch runs it, and measured speeds of this machine."""
+"""The FLOPs of a call, counted while torch runs it, and speeds measured on this machine."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ def matmul_speed(rows: int, inner: int, columns: int, dtype: torch.dtype, device
 
 
 def copy_speed(device: torch.device, size: int = 2**26) -> float:
-    """Measure the bytes per second, read and written, when copying `size` bytes, by default more than a CPU's cache."""
+    """Measure the bytes read and written per second when copying `size` bytes (by default more than a CPU's cache)."""
     source = torch.zeros(size, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
     return 2 * size / best_time(lambda: target.copy_(source), device)

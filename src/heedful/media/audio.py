@@ -25,27 +25,27 @@ from heedful.media.foreign_messages import without_foreign_messages
 Samples = Float32[np.ndarray, " N"]
 
 CROSSINGS = 16  # zero crossings of the sinc on either side
-ROLLOFF = 0.95  # the pass band ends below the lower of the two limits, where the window lets its mirror image through
-OUTPUTS = 4096  # computed at a time
+ROLLOFF = 0.95  # end of the pass band, as a share of the lower limit, near which the window lets aliases through
+OUTPUTS = 4096  # output samples that are computed at a time
 
 
 def resampled(samples: Samples, before: int, after: int) -> Samples:
-    """Resample one-channel audio from one sampling rate to another; if the rates are equal, nothing changes.
+    """Resample one-channel audio from one sampling rate to another; return it unchanged if the rates are equal.
 
     Returns ceil(N x after / before) samples, the first at the time of the first input.
     """
     if before == after:
         return samples
-    # The weights repeat: from 44.1 to 16 kHz, every 160 outputs lie at the same places of 441 inputs.
+    # The weights repeat: from 44.1 to 16 kHz, every 160 outputs lie at the same positions between 441 inputs.
     common = math.gcd(before, after)
     steps, phases = before // common, after // common
     count = -(-len(samples) * phases // steps)
     reach = math.ceil(CROSSINGS * max(1.0, steps / phases) / ROLLOFF)
 
-    # kernel (phases, 2 reach + 1): how each of the outputs of a period weighs the inputs around it. Its pass band ends
-    # below half of both rates; otherwise frequencies above the lower limit would be mirrored into it (aliasing).
+    # kernel (phases, 2 reach + 1): the weights of the inputs around each output of a period. Its pass band ends below
+    # half of both rates; otherwise frequencies above the lower limit would be mirrored into it (aliasing).
     width = min(1.0, phases / steps) * ROLLOFF
-    offset = (torch.arange(phases) * steps % phases).double()[:, None] / phases  # the input before an output
+    offset = (torch.arange(phases) * steps % phases).double()[:, None] / phases  # from the input before each output
     distance = (torch.arange(-reach, reach + 1) - offset) * width
     window = torch.cos(distance * math.pi / 2 / CROSSINGS).square() * (distance.abs() <= CROSSINGS)
     kernel = (width * torch.sinc(distance) * window).float()
@@ -59,11 +59,11 @@ def resampled(samples: Samples, before: int, after: int) -> Samples:
     return torch.cat(parts).numpy()
 
 
-CANCELLED = 1e-4  # power of the mean, as a share of the power of the channels: 40 dB less
+CANCELLED = 1e-4  # channels cancel each other if their mean has less than this share of their power: 40 dB less
 
 
 class ChannelMixer:
-    """Averages channels block by block, and detects channels that cancel each other.
+    """Mixer that averages channels block by block, and detects channels that cancel each other.
 
     Two microphones or two wires with opposite polarity give the same audio with opposite signs, whose mean is silence.
     """
@@ -102,7 +102,7 @@ class ChannelMixer:
 STREAMED = 2**31 - 2**16  # bytes of a WAV file; a header that announces more was written before the length was known
 MAX_ANNOUNCED = 2**32 - 1  # bytes that a header can announce
 AU_HEADER = 24  # bytes of the shortest header of an AU file
-MAX_CHUNKS = 1000  # searched for the samples; files have a handful
+MAX_CHUNKS = 1000  # chunks that are searched for the samples; files have only a few
 
 
 def true_header(stream: BinaryIO, size: int) -> bytes | None:
@@ -125,8 +125,8 @@ def true_header(stream: BinaryIO, size: int) -> bytes | None:
         return None
     order = "little" if start[:4] == b"RIFF" else "big"
     chunks = islice(_chunks(stream, 12, order), MAX_CHUNKS)
-    place, length = next(((place, length) for name, place, length in chunks if name == b"data"), (size, 0))
-    begin = place + 8
+    offset, length = next(((offset, length) for name, offset, length in chunks if name == b"data"), (size, 0))
+    begin = offset + 8
     if begin >= size:
         return None
     if length:
@@ -142,21 +142,21 @@ def true_header(stream: BinaryIO, size: int) -> bytes | None:
     stream.seek(0)
     header = bytearray(stream.read(begin))
     header[4:8] = min(size - 8, MAX_ANNOUNCED).to_bytes(4, order)
-    header[place + 4 : begin] = min(size - begin, MAX_ANNOUNCED).to_bytes(4, order)
+    header[offset + 4 : begin] = min(size - begin, MAX_ANNOUNCED).to_bytes(4, order)
     return bytes(header)
 
 
-def _chunks(stream: BinaryIO, place: int, order: Literal["little", "big"]) -> Iterator[tuple[bytes, int, int]]:
-    """Yield the name, position and announced length of each chunk of a WAV file from a position on."""
+def _chunks(stream: BinaryIO, offset: int, order: Literal["little", "big"]) -> Iterator[tuple[bytes, int, int]]:
+    """Yield the name, offset and announced length of each chunk of a WAV file, starting at `offset`."""
     while True:
-        stream.seek(place)
+        stream.seek(offset)
         header = stream.read(8)
         if len(header) < 8:
             return
         length = int.from_bytes(header[4:], order)
-        yield header[:4], place, length
+        yield header[:4], offset, length
         # RIFF pads chunks of odd length by one byte.
-        place += 8 + length + length % 2
+        offset += 8 + length + length % 2
 
 
 ENDINGS = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".aifc", ".au", ".caf", *AUDIO_ENDINGS)
@@ -165,19 +165,19 @@ KINDS = "WAV, FLAC, Ogg, Opus, MP3, AIFF, AU and CAF and, with heedful[media], M
 MAX_RATE = 768_000  # samples per second: more means a damaged header
 UNKNOWN_LENGTH = 2**63 - 1  # samples of a file without a length, in libsndfile
 BLOCK = 1 << 16  # samples read at a time
-SMALL_BLOCK = 1 << 9  # the same if the file is damaged somewhere: a block with damage is lost
-SCALES = {"int16": (0, 2.0**15), "int32": (0, 2.0**31), "uint8": (128, 2.0**7)}  # zero and one in integer samples
-SILENCE = 1e-4  # 16-bit samples this close to each other are silence, or rounding noise
+SMALL_BLOCK = 1 << 9  # the same for a file that may be damaged: a block with damage is lost
+SCALES = {"int16": (0, 2.0**15), "int32": (0, 2.0**31), "uint8": (128, 2.0**7)}  # integers for 0.0 and full scale
+SILENCE = 1e-4  # samples this close to each other are silence, or rounding noise of 16 bits
 MAX_SAMPLE = 8.0  # the largest sample; audio is from -1 to 1, and loud music saved without clipping reaches 2 or 3
-PAGE = 1 << 16  # bytes that contain the last page of an Ogg file, and more
-HEADER_BYTES = 256  # first bytes of a file, which announce its length
+PAGE = 1 << 16  # bytes at the end of an Ogg file that are sure to contain its last page
+HEADER_BYTES = 256  # bytes at the beginning of a file, which announce its length
 
 
 def read_audio(content: bytes, config: AudioConfig, *, truncated: bool = False) -> Samples:
     """Decode the bytes of an audio file as samples of one channel at the configured rate, mostly from -1 to 1.
 
-    Channels are averaged, unless `channel` selects one. With `truncated`, what is left of a file that is cut off is
-    read.
+    Channels are averaged, unless `channel` selects one. With `truncated`, a file that is cut off is read as far as
+    possible.
     """
     with open_audio(content, truncated=truncated) as audio, clear_errors():
         rate, frames = audio.samplerate, frames_of(audio, content, truncated=truncated)
@@ -221,7 +221,7 @@ def au(samples: Samples, rate: int) -> bytes:
 
 
 def frames_of(audio: Any, source: bytes | Path, *, truncated: bool = False) -> int:
-    """Return the number of samples per channel of an open audio file, created from `source`.
+    """Return the number of samples per channel of an open audio file, which was opened from `source`.
 
     A file that may be cut off, or does not announce its length, such as FLAC from a pipe, is read to its end for this.
     """
@@ -251,7 +251,7 @@ def blocks(audio: Any, limit: int, size: int = BLOCK) -> Iterator[Float32[np.nda
 
 
 def open_audio(source: bytes | Path, *, truncated: bool = False) -> Any:
-    """Open an audio file or its bytes like soundfile, without reading samples; the caller closes it."""
+    """Open an audio file or its bytes as soundfile does, without reading samples; the caller must close it."""
     library = soundfile()
     try:
         with BytesIO(source) if isinstance(source, bytes) else source.open("rb") as stream:
@@ -273,13 +273,13 @@ def open_audio(source: bytes | Path, *, truncated: bool = False) -> Any:
         raise InputError(f"it cannot be read ({error.strerror or error})") from error
     if not 0 < audio.samplerate <= MAX_RATE:
         audio.close()
-        raise InputError(f"it has {audio.samplerate:,} samples per second, more than {MAX_RATE:,}: it is damaged")
+        raise InputError(f"its sampling rate is {audio.samplerate:,} Hz, which is impossible: the file is damaged")
     return audio
 
 
 @contextmanager
 def clear_errors(name: str = "") -> Iterator[None]:
-    """Turn libsndfile errors into an InputError, put the file name first, and hide what libraries print."""
+    """Turn libsndfile errors into an InputError that starts with the file name, and hide what libraries print."""
     try:
         with without_foreign_messages():
             yield
@@ -289,13 +289,13 @@ def clear_errors(name: str = "") -> Iterator[None]:
         raise InputError(f"{name}: {error}") from error
     except soundfile().LibsndfileError as error:
         raise InputError(
-            f"{name and f'{name}: '}it is not audio, damaged, or of a kind that is not supported "
-            f"({error.error_string}); supported are {KINDS}"
+            f"{name and f'{name}: '}it is not audio, is damaged, or is in an unsupported format "
+            f"({error.error_string}); supported formats: {KINDS}"
         ) from error
 
 
 def check_whole(stream: BinaryIO, *, truncated: bool = False) -> None:
-    """Check that there are bytes, and as many as a file announces: libsndfile reads a shorter file without an error.
+    """Check that a file is not empty or shorter than it announces, which libsndfile would read without an error.
 
     The headers of WAV, AIFF, AU and Matroska announce the number of bytes, and each page of an Ogg file its size.
     """
@@ -353,7 +353,7 @@ def valid_samples(samples: Samples) -> Samples:
 
 
 def is_silent(samples: np.ndarray) -> bool:
-    """Return True if samples (N) or (N C) are inaudible: all of a channel are nearly equal."""
+    """Return True if samples (N) or (N C) are inaudible: all samples of each channel are nearly equal."""
     return float(np.ptp(samples, axis=0).max()) <= SILENCE
 
 

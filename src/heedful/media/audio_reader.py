@@ -1,4 +1,4 @@
-"""Readers of audio of any length, piece by piece: the samples of a file, of its bytes or of an array.
+"""Readers of audio of any length, which read a file, its bytes or an array piece by piece.
 
 N samples of one channel, at the configured rate.
 """
@@ -35,7 +35,7 @@ AudioSource = str | PathLike[str] | bytes | BufferedIOBase | np.ndarray | torch.
 
 
 class AudioReader(ABC):
-    """Base class of readers: samples of one channel, any part of which can be read.
+    """Base class of audio readers, which can read any part of the samples of one channel.
 
     Attributes:
         name: name of the audio in messages.
@@ -53,7 +53,7 @@ class AudioReader(ABC):
 
     @abstractmethod
     def read(self, begin: int, end: int) -> Samples:
-        """Read the samples from `begin` on and before `end`, which may be beyond the end of the audio."""
+        """Read the samples from `begin` to `end` - 1; `end` may be beyond the end of the audio."""
 
 
 class ArrayAudioReader(AudioReader):
@@ -71,11 +71,11 @@ class ArrayAudioReader(AudioReader):
 
 
 class FileAudioReader(AudioReader):
-    """Reader of an audio file or its bytes: only the requested part is read, resampled, and its channels averaged.
+    """Reader of an audio file or its bytes: only the requested part is read, mixed to one channel and resampled.
 
     Reading in pieces gives the same samples as reading everything: a piece is resampled with the samples around it. The
-    file is read from its beginning, because not every format can be entered in the middle (an MP3 then gives different
-    samples), and the last piece is kept.
+    file is read from its beginning, because not every format can be decoded from the middle (an MP3 would then give
+    different samples). The last piece is kept.
     """
 
     def __init__(self, source: Path | bytes, config: AudioConfig, *, truncated: bool = False) -> None:
@@ -87,7 +87,7 @@ class FileAudioReader(AudioReader):
         if not self._frames:
             raise InputError(f"{self.name}: it has no samples")
         common = gcd(self._rate, self.rate)
-        self._steps, self._phases = self._rate // common, self.rate // common  # samples in a period, in and out
+        self._steps, self._phases = self._rate // common, self.rate // common  # input and output samples in a period
         self.length = ceil(self._frames * self._phases / self._steps)
         self._channel = config.channel
         self._file: Any = None
@@ -95,8 +95,8 @@ class FileAudioReader(AudioReader):
 
     def read(self, begin: int, end: int) -> Samples:
         begin, end = min(begin, self.length), min(end, self.length)
-        # Whole periods of the resampling and those around them, so that a piece has the same phases as the whole.
-        reach = CROSSINGS * max(1.0, self._steps / self._phases) / ROLLOFF  # samples on either side of one
+        # Read whole periods of the resampling and those around them, so that a piece has the same phases as the whole.
+        reach = CROSSINGS * max(1.0, self._steps / self._phases) / ROLLOFF  # samples on either side of an output
         around = ceil(reach / self._steps) if self._rate != self.rate else 0
         first = max(0, begin // self._phases - around)
         last = ceil(end / self._phases) + around
@@ -104,11 +104,11 @@ class FileAudioReader(AudioReader):
         with clear_errors(self.name):
             samples = resampled(valid_samples(piece), self._rate, self.rate)
         # Input sample first * steps is at the time of output first * phases.
-        skipped = first * self._phases
-        return samples[begin - skipped : end - skipped]
+        start = first * self._phases
+        return samples[begin - start : end - start]
 
     def check(self) -> None:
-        """Read the file to its end, which takes seconds, whereas a transcript takes hours."""
+        """Read the file to its end, which reveals damage in seconds and not only after hours of transcription."""
         try:
             for begin in range(0, self._frames, BLOCK):
                 piece = self._piece(begin, min(begin + BLOCK, self._frames))
@@ -121,13 +121,13 @@ class FileAudioReader(AudioReader):
         if self._file is not None:
             self._file.close()
         self._file = None
-        self._first = self._last = 0  # samples of the buffer, in the file
+        self._first = self._last = 0  # the range of samples of the file that is in the buffer
         self._buffer: Samples = np.zeros(0, np.float32)
         self._mixer = ChannelMixer(self._channel)
 
     def _piece(self, begin: int, end: int) -> Samples:
-        """Read a part of the file at its own rate, from the buffer and what follows it in the file."""
-        if begin < self._first:  # only from the beginning of the file
+        """Read a part of the file at its original rate, from the buffer and from what follows it in the file."""
+        if begin < self._first:  # start again from the beginning of the file
             self._close()
         with clear_errors(self.name):
             if self._file is None:

@@ -20,7 +20,7 @@ VIDEO_ENDINGS = (".mp4", ".m4v", ".mov", ".3gp", ".webm", ".mkv", ".avi")
 ATOMS = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip")  # names of the first part of MP4 and QuickTime files
 MISSING = 0.25  # seconds that may be missing from what a file announces: its numbers are rounded, and audio starts late
 EBML, SEGMENT = b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67"  # the first two elements of Matroska and WebM
-HEAD = 12  # bytes that show the format
+HEAD = 12  # bytes from which the format is recognised
 UNKNOWN_LENGTH = 2**63 - 1  # samples of a file without a length
 EXTRA = "M4A, MP4, MOV, WebM, Matroska, AAC and AVI need PyAV, which is not installed: pip install 'heedful[media]'"
 
@@ -28,7 +28,7 @@ EXTRA = "M4A, MP4, MOV, WebM, Matroska, AAC and AVI need PyAV, which is not inst
 def container_format(head: bytes) -> str | None:
     """Return FFmpeg's name of a format from the first twelve bytes of a file; None for formats of other readers.
 
-    FFmpeg does not guess the format itself, because some of its formats open other files or addresses.
+    FFmpeg is not allowed to guess the format itself, because some of its formats open other files or URLs.
     """
     if head[4:8] in ATOMS:
         return "mov"
@@ -42,37 +42,38 @@ def container_format(head: bytes) -> str | None:
 
 
 def announced_seconds(container: Any, stream: Any) -> float:
-    """Return the length of a stream in seconds; 0 if the file has none, or only that of all its streams together."""
+    """Return the announced length of a stream in seconds; 0 if there is none, or only one for several streams."""
     if stream.duration is not None and stream.time_base is not None:
         return float(stream.duration * stream.time_base)
     return (container.duration or 0) / 1e6 if len(container.streams) == 1 else 0.0
 
 
 def matroska_bytes(head: bytes) -> int | None:
-    """Return the number of bytes that the header of a Matroska or WebM file announces; None if it does not.
+    """Return the number of bytes that the header of a Matroska or WebM file announces; None if it announces none.
 
-    Beside a video, an audio stream does not have a length.
+    This reveals a file that is cut off even if its audio stream has no length, as in a file with video.
     """
-    place, size = element_size(head, len(EBML))
-    place += size
-    if not head.startswith(EBML) or head[place : place + len(SEGMENT)] != SEGMENT:
+    offset, size = element_size(head, len(EBML))
+    offset += size
+    if not head.startswith(EBML) or head[offset : offset + len(SEGMENT)] != SEGMENT:
         return None
-    place, size = element_size(head, place + len(SEGMENT))
-    return place + size if size else None
+    offset, size = element_size(head, offset + len(SEGMENT))
+    return offset + size if size else None
 
 
-def element_size(head: bytes, place: int) -> tuple[int, int]:
-    """Return where the content of a Matroska element begins (RFC 8794, section 4), and its number of bytes.
+def element_size(head: bytes, offset: int) -> tuple[int, int]:
+    """Read the size of a Matroska element at an offset (RFC 8794, section 4).
 
-    It is 0 if the size is unknown, as in files recorded by a browser.
+    Returns the offset of its content, and its number of bytes, which is 0 if the size is unknown, as in files recorded
+    by a browser.
     """
     # The position of the first 1 in the first byte is the number of bytes. The bits after it are the size, which
     # is unknown if all are 1.
-    width = 9 - head[place].bit_length() if len(head) > place else 9
-    digits = head[place : place + width]
+    width = 9 - head[offset].bit_length() if len(head) > offset else 9
+    digits = head[offset : offset + width]
     unknown = (1 << 7 * width) - 1
     size = int.from_bytes(digits) & unknown
-    return place + width, 0 if len(digits) < width or size == unknown else size
+    return offset + width, 0 if len(digits) < width or size == unknown else size
 
 
 @contextmanager
@@ -93,9 +94,9 @@ def opened_container(source: bytes | Path, kind: str) -> Iterator[Any]:
 
 
 class ContainerAudio:
-    """The audio of a container, with the interface of a soundfile.SoundFile: read block by block, from the start."""
+    """Audio track of a container, with the interface of a soundfile.SoundFile: read block by block, from the start."""
 
-    frames = UNKNOWN_LENGTH  # containers have their length in rounded seconds
+    frames = UNKNOWN_LENGTH  # containers announce their length only in rounded seconds
 
     def __init__(self, source: bytes | Path, kind: str) -> None:
         # Entered by hand, because the file stays open between reads until `close`.
@@ -112,16 +113,16 @@ class ContainerAudio:
         self._announced = announced_seconds(self._container, stream)
 
     def read(self, count: int, dtype: str = "float32", always_2d: bool = True) -> Float32[np.ndarray, "N C"]:
-        """Read the next samples, at most `count`; fewer at the end."""
-        del dtype, always_2d  # as in soundfile, which reads other forms as well
+        """Read the next `count` samples, or fewer at the end."""
+        del dtype, always_2d  # parameters of soundfile, which also supports other values
         # FFmpeg returns blocks of any length; the surplus is kept for the next call.
         parts, size = [self._surplus], len(self._surplus)
         while size < count and (block := next(self._decoded, None)) is not None:
             parts.append(block)
             size += len(block)
-        joined = np.concatenate(parts)
-        self._surplus = joined[count:]
-        return joined[:count]
+        samples = np.concatenate(parts)
+        self._surplus = samples[count:]
+        return samples[:count]
 
     def _blocks(self) -> Iterator[Float32[np.ndarray, "N C"]]:
         resampler = pyav().AudioResampler(format="fltp", rate=self.samplerate)
@@ -170,7 +171,7 @@ def container_frames(
     """Decode some frames of a video as 8-bit RGB pixels (H W 3), turned upright.
 
     Args:
-        choose: returns the numbers of the frames, in order, given the number of all frames.
+        choose: returns the indices of the frames to decode, in order, given the total number of frames.
     """
     # Packets are counted first, without decoding: most contain one frame.
     with opened_container(content, kind) as container:
@@ -190,11 +191,11 @@ def container_frames(
 
 
 def decoded_frames(content: bytes, kind: str, numbers: Sequence[int]) -> tuple[list[np.ndarray], int]:
-    """Decode a video; return its frames `numbers`, and the number of all frames."""
+    """Decode a video; return the frames with the indices `numbers`, and the total number of frames."""
     selection, frames, count, end = set(numbers), {}, 0, 0.0
     with opened_container(content, kind) as container:
         stream = container.streams.video[0]
-        duration = 1 / float(stream.average_rate or 1)  # of a frame, in seconds
+        duration = 1 / float(stream.average_rate or 1)  # duration of a frame in seconds
         announced = announced_seconds(container, stream)
         for frame in container.decode(video=0):
             if count in selection:
@@ -204,6 +205,6 @@ def decoded_frames(content: bytes, kind: str, numbers: Sequence[int]) -> tuple[l
     if not frames:
         raise InputError(f"it is damaged or cut off: it contains {counted(count, 'frames')}; save it again")
     check_seconds(end, announced, MISSING + duration)
-    # A packet may contain no frame: a number beyond the last frame gives the last one.
+    # A packet may contain no frame: an index beyond the last frame gives the last one.
     last = max(frames)
     return [frames.get(number, frames[last]) for number in numbers], count

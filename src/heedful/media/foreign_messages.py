@@ -1,8 +1,8 @@
-"""Hides what C libraries, such as libmpg123 and libtiff, print while they read a damaged file.
+"""Suppression of the messages that C libraries, such as libmpg123 and libtiff, print while they read a damaged file.
 
 The variable `stderr` of glibc, to which they print, is changed while a file is read. File descriptor 2 does not change,
-so nothing that Python, its other threads and other processes write there is lost. Other C runtimes have a constant in
-place of the variable; with them, nothing is changed.
+so nothing that Python, its other threads and other processes write there is lost. In other C runtimes, `stderr` is a
+constant, and their messages are not suppressed.
 """
 
 import ctypes
@@ -22,17 +22,17 @@ class _ErrorStream:
             library = ctypes.CDLL(None)
             library.fopen.restype = ctypes.c_void_p
             self._variable = ctypes.c_void_p.in_dll(library, "stderr")
-            self._nowhere = library.fopen(os.devnull.encode(), b"w")
-            self._before = self._variable.value
+            self._null_stream = library.fopen(os.devnull.encode(), b"w")
+            self._original = self._variable.value
 
     def change(self, readers: int) -> None:
-        """Count one reader more or less: the first changes the variable, and the last restores it."""
-        if self._variable is None or not self._nowhere:
+        """Add `readers` to the number of readers: the first one changes the variable, and the last one restores it."""
+        if self._variable is None or not self._null_stream:
             return
         # All threads share the variable: the first reader to finish must not restore it for the others.
         with self._lock:
             self._readers += readers
-            self._variable.value = self._nowhere if self._readers else self._before
+            self._variable.value = self._null_stream if self._readers else self._original
 
 
 _STREAM = _ErrorStream()

@@ -22,24 +22,24 @@ def masked_patches(
     """
     count = grid[0] * grid[1]
     mask = np.zeros(count, bool)
-    masked = min(max(1, round(rate * count)), count - 1)
-    mask[np.argsort(draw(count, seed, PATCHES, epoch, number), kind="stable")[:masked]] = True
+    mask_count = min(max(1, round(rate * count)), count - 1)
+    mask[np.argsort(draw(count, seed, PATCHES, epoch, number), kind="stable")[:mask_count]] = True
     return mask.reshape(grid)
 
 
 Change = Callable[[Any, float], Any]  # a Pillow image and a strength to another image
 
-SHEAR = 0.3  # of the height or width
-SHIFT = 1 / 3  # of the height or width
+SHEAR = 0.3  # maximum, as a share of the height or width
+SHIFT = 1 / 3  # maximum, as a share of the height or width
 TURN = 30  # degrees
 ENHANCEMENT = 0.9  # factors go from 1 - 0.9 to 1 + 0.9
-MIN_BITS = 4  # of a colour
+MIN_BITS = 4  # bits of a colour value that are always kept
 GREY = 128
 
 
 def trivially_augmented(pixels: Pixels, channels: int, generator: KeyedGenerator) -> Pixels:
-    """Change an image (H W C) with 1 or 3 channels, or frames concatenated in C, which all get the same change."""
-    # One change, drawn uniformly with its strength: TrivialAugment needs no tuning for a data set.
+    """Apply a random change to an image (H W C) with 1 or 3 channels, or to all frames concatenated in C."""
+    # A single change, sampled uniformly like its strength: TrivialAugment needs no tuning for a data set.
     change, strength = CHANGES[generator.integer(len(CHANGES))], generator.between(-1, 1)
     images = np.split(pixels, pixels.shape[2] // channels, axis=2)
     return np.concatenate([changed(image, change, strength) for image in images], axis=2)
@@ -99,8 +99,8 @@ CHANGES: tuple[Change, ...] = (
 
 
 ERASED_AREA = (0.02, 0.33)  # shares of the image (Zhong et al. 2020, section 3.1)
-ERASED_RATIOS = (0.3, 1 / 0.3)  # of its height to its width
-ZOOM_RATIOS = (3 / 4, 4 / 3)  # of what is cut out (Szegedy et al. 2015, section 6)
+ERASED_RATIOS = (0.3, 1 / 0.3)  # ratios of the rectangle's height to its width
+ZOOM_RATIOS = (3 / 4, 4 / 3)  # the same for the crop (Szegedy et al. 2015, section 6)
 
 
 def augmented(pixels: Pixels, config: ImageConfig, generator: KeyedGenerator) -> Pixels:
@@ -120,7 +120,7 @@ def augmented(pixels: Pixels, config: ImageConfig, generator: KeyedGenerator) ->
 
 
 def shifted(pixels: Pixels, limit: int, generator: KeyedGenerator) -> Pixels:
-    """Shift an image by up to `limit` pixels in both directions; the rest is black."""
+    """Shift an image by up to `limit` pixels in each direction; the rest is black."""
     height, width = pixels.shape[:2]
     down, right = generator.integer(2 * limit + 1), generator.integer(2 * limit + 1)
     # A random crop of the padded image, as for CIFAR-10 in He et al. 2016, section 4.2.
@@ -151,11 +151,14 @@ def erased(pixels: Pixels, generator: KeyedGenerator) -> Pixels:
 def rectangle(
     height: int, width: int, areas: tuple[float, float], ratios: tuple[float, float], generator: KeyedGenerator
 ) -> tuple[slice, slice]:
-    """Sample a random rectangle in an image: its area as a share of the image's, its aspect ratio on a log scale."""
+    """Sample a rectangle in an image.
+
+    Its area is uniform in `areas`, shares of the area of the image, and its aspect ratio log-uniform in `ratios`.
+    """
     area = height * width * generator.between(*areas)
-    # On a log scale twice as tall is as likely as twice as wide.
+    # On a log scale, twice as tall is as likely as twice as wide.
     ratio = np.exp(generator.between(*np.log(ratios)))
-    tall = min(height, max(1, round((area * ratio) ** 0.5)))
-    wide = min(width, max(1, round((area / ratio) ** 0.5)))
-    top, left = generator.integer(height - tall + 1), generator.integer(width - wide + 1)
-    return slice(top, top + tall), slice(left, left + wide)
+    rows = min(height, max(1, round((area * ratio) ** 0.5)))
+    columns = min(width, max(1, round((area / ratio) ** 0.5)))
+    top, left = generator.integer(height - rows + 1), generator.integer(width - columns + 1)
+    return slice(top, top + rows), slice(left, left + columns)

@@ -1,4 +1,4 @@
-"""Image files (PNG, JPEG, WebP and others) as 8-bit arrays, resized; files that cannot be read give clear errors.
+"""Image files (PNG, JPEG, WebP and others) as resized 8-bit arrays; files that cannot be read raise clear errors.
 
 H height, W width, C channels.
 """
@@ -19,15 +19,15 @@ from heedful.media.foreign_messages import without_foreign_messages
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".pgm", ".ppm", ".pnm")
 ENDINGS += (".avif", ".heic", ".heif", ".jp2", ".j2k", ".ico", ".tga")
-# Pillow's formats; its others include programs such as EPS
+# the supported formats of Pillow; others, such as EPS, are programs
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM", "AVIF", "JPEG2000", "ICO", "HEIF", "TGA", "MPO")
 HEIC = (b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1")  # brands of files that pillow-heif reads
-# what Pillow raises for bad bytes
+# exceptions that Pillow raises for damaged files
 DAMAGE = (EOFError, IndexError, OSError, struct.error, SyntaxError, TypeError, ValueError)
 WHITE = {"I;16": 65_535, "I;16B": 65_535, "I;16L": 65_535, "I": 65_535, "F": 1.0}  # Pillow modes with more than 8 bits
 MAX_SCALED_PIXELS = 2**26  # pixels of an image that is scaled before its middle is cropped
 ORIENTATION = 0x0112  # the EXIF tag for the camera's rotation
-TURNS = {  # transpositions that turn an image upright, by that tag
+TURNS = {  # transpositions that turn an image upright, by the value of this tag
     2: "FLIP_LEFT_RIGHT",
     3: "ROTATE_180",
     4: "FLIP_TOP_BOTTOM",
@@ -43,11 +43,11 @@ Pixels = UInt8[np.ndarray, "H W C"]
 
 
 def read_image(content: bytes, config: ImageConfig, *, truncated: bool = False) -> Pixels:
-    """Decode the bytes of an image file as pixels (H W C), turned upright by its EXIF data and resized.
+    """Decode the bytes of an image file as pixels (H W C), turned upright according to its EXIF data, and resized.
 
-    From an animated image, the first frame is read. Transparent pixels are put on white. 16-bit images, and images with
-    values from 0 to 1, are scaled to 8 bits; CMYK becomes RGB. With `truncated`, an image that is cut off is read as
-    far as possible, and the rest is black or grey.
+    From an animated image, the first frame is read. Transparent pixels are composited onto white. 16-bit images, and
+    images with values from 0 to 1, are scaled to 8 bits; CMYK becomes RGB. With `truncated`, an image that is cut off
+    is read as far as possible, and the rest is black or grey.
     """
     with opened(content, config.max_pixels) as image, loading(truncated=truncated):
         return np.asarray(resized(upright(image), config)).reshape(*config.size, config.channels)
@@ -90,7 +90,7 @@ def opened(content: bytes, max_pixels: int, formats: tuple[str, ...] = FORMATS, 
 def loading(*, truncated: bool) -> Iterator[None]:
     """Make Pillow decode images that are cut off, if `truncated`.
 
-    It is a process-wide switch, so only one image at a time is decoded, and the switch is restored.
+    Pillow has a process-wide switch for this, so only one such image is decoded at a time; then the switch is restored.
     """
     from PIL import ImageFile
 
@@ -139,9 +139,9 @@ def pixels_of(image: Any) -> UInt8[np.ndarray, "H W *C"]:
 
 
 def upright(image: Any) -> Any:
-    """Rotate a Pillow image as its EXIF data says, composite it onto white if transparent, and convert it to 8 bits."""
+    """Turn a Pillow image upright by its EXIF data, composite it onto white if transparent, and convert to 8 bits."""
     library = pillow()
-    image.load()  # after which a TIFF is upright, and its tag gone
+    image.load()  # turns a TIFF upright and removes its tag
     if turn := TURNS.get(image.getexif().get(ORIENTATION)):
         image = image.transpose(library.Transpose[turn])
     # Pillow would convert these modes to 8 bits by clipping: most pixels would become white.
@@ -182,14 +182,14 @@ def cropped(image: Any, size: tuple[int, int], resample: Any) -> Any:
         return image
     (width, height), (wide, high) = image.size, size
     if width * high > wide * height:  # wider than the size, so that the height fits
-        scaled = (max(wide, int(high * width / height)), high)
+        full = (max(wide, int(high * width / height)), high)
     else:
-        scaled = (wide, max(high, int(wide * height / width)))
-    left, top = (scaled[0] - wide) // 2, (scaled[1] - high) // 2
-    if scaled[0] * scaled[1] > MAX_SCALED_PIXELS:  # scale only the centre of a strip, equal up to rounding
-        x, y = width / scaled[0], height / scaled[1]
+        full = (wide, max(high, int(wide * height / width)))
+    left, top = (full[0] - wide) // 2, (full[1] - high) // 2
+    if full[0] * full[1] > MAX_SCALED_PIXELS:  # scale only the centre of a long strip; equal up to rounding
+        x, y = width / full[0], height / full[1]
         return image.resize(size, resample, (left * x, top * y, (left + wide) * x, (top + high) * y))
-    return image.resize(scaled, resample).crop((left, top, left + wide, top + high))
+    return image.resize(full, resample).crop((left, top, left + wide, top + high))
 
 
 def letterboxed(image: Any, size: tuple[int, int], resample: Any) -> Any:

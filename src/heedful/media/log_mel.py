@@ -18,14 +18,15 @@ FLOOR = 1e-10  # the smallest power
 RANGE = 8.0  # powers of ten below the loudest band, at which the spectrum is clamped
 LINEAR_UP_TO = 1000.0  # Hz; the mel scale of Slaney's auditory toolbox is linear below, and logarithmic above
 MELS_PER_HERTZ = 3 / 200
-LOG_STEP = math.log(6.4) / 27  # of the logarithmic part, for each mel
+LOG_STEP = math.log(6.4) / 27  # increase of log frequency per mel in the logarithmic part
 
 
 def log_mel(samples: Float32[Tensor, " N"], config: AudioConfig) -> Float32[Tensor, "T M"]:
-    """Compute the log-mel spectrum of a clip: one frame for each whole hop, values within 2 below the loudest.
+    """Compute the log-mel spectrum of a clip, with one frame for each whole hop.
 
-    Hann window, power of each frequency, bands of Slaney's mel scale, log10, clamped to eight powers of ten below
-    the loudest band of the clip; then (x + 4) / 4. A clip shorter than a hop has one frame.
+    The steps are a Hann window, the power of each frequency, bands of Slaney's mel scale, log10, a clamp at eight
+    powers of ten below the loudest band of the clip, and (x + 4) / 4, so that no value is more than 2 below the
+    largest. A clip shorter than a hop has one frame.
     """
     frames = config.frames(len(samples))
     samples = F.pad(samples.double(), (0, max(0, frames * config.hop - len(samples))))

@@ -25,7 +25,7 @@ from heedful.media.log_mel import log_mel, masked
 from heedful.media.videos import from_frames, read_video
 from heedful.random_numbers import KeyedGenerator
 
-MAX_SECONDS = 36_000.0  # of an audio file that is read in parts
+MAX_SECONDS = 36_000.0  # maximum length of an audio file that is read in parts
 
 
 class Modality(ABC):
@@ -35,7 +35,7 @@ class Modality(ABC):
         endings: file extensions.
         noun: name of one file in messages.
         window: number of files that a predictor decodes at a time.
-        mixup: strength of mixup; 0: none.
+        mixup: strength of mixup, 0 for none.
     """
 
     endings: ClassVar[tuple[str, ...]]
@@ -49,18 +49,18 @@ class Modality(ABC):
 
     @abstractmethod
     def from_array(self, values: np.ndarray) -> np.ndarray:
-        """Convert 8-bit pixels or samples to what `read` returns for a file with them."""
+        """Convert 8-bit pixels or samples to what `read` returns for a file that contains them."""
 
     def read_parts(self, content: bytes) -> list[np.ndarray]:
         """Decode the bytes of a file of any length, split into parts that fit the model; most files are one part."""
         return [self.read(content)]
 
     def parts_of_array(self, values: np.ndarray) -> list[np.ndarray]:
-        """Convert 8-bit pixels or samples to what `read_parts` returns for a file with them."""
+        """Convert 8-bit pixels or samples to what `read_parts` returns for a file that contains them."""
         return [self.from_array(values)]
 
     def is_silent(self, decoded: np.ndarray) -> bool:
-        """Return True for inaudible audio."""
+        """Return True if the input is inaudible audio."""
         return False
 
     @abstractmethod
@@ -132,10 +132,11 @@ class Videos(Images):
     def augmented(self, decoded: np.ndarray, generator: KeyedGenerator) -> Float32[Tensor, "T H W C"]:
         frames, height, width, channels = decoded.shape
         # (T H W C) to (H W T*C), because the channels of an image are augmented in the same way.
-        stacked = decoded.transpose(1, 2, 0, 3).reshape(height, width, -1)
-        # One call for all frames draws each random number once; frames that move differently would destroy the motion.
-        changed = augmented(stacked, self.config, generator).reshape(height, width, frames, channels)
-        return self.features(changed.transpose(2, 0, 1, 3))
+        stack = decoded.transpose(1, 2, 0, 3).reshape(height, width, -1)
+        # One call for all frames draws each random number once: different changes of the frames would destroy the
+        # motion.
+        result = augmented(stack, self.config, generator).reshape(height, width, frames, channels)
+        return self.features(result.transpose(2, 0, 1, 3))
 
 
 class AudioClips(Modality):
@@ -155,7 +156,7 @@ class AudioClips(Modality):
         return from_samples(values, self.config)
 
     def read_parts(self, content: bytes) -> list[np.ndarray]:
-        """Decode an audio file; one that is longer than `max_seconds` is split into parts of that length."""
+        """Decode an audio file; split it into parts of `max_seconds` if it is longer."""
         return self._parts(read_audio(content, replace(self.config, max_seconds=MAX_SECONDS), truncated=self.truncated))
 
     def parts_of_array(self, values: np.ndarray) -> list[np.ndarray]:
@@ -181,7 +182,7 @@ class AudioClips(Modality):
         return frames(torch.tensor(decoded), self.config)
 
     def augmented(self, decoded: np.ndarray, generator: KeyedGenerator) -> Float32[Tensor, "T M"]:
-        """Change the speed, and mask frames and bands, as the settings specify; truncate clips that become too long."""
+        """Change the speed and mask frames and bands, as the settings specify; truncate clips that become too long."""
         if self.config.speed:
             # Resampled as if from a different rate, so that speed and pitch change together. Whole percentages keep the
             # number of phases, and with it the resampling kernel, small.

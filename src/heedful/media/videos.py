@@ -21,9 +21,9 @@ Frames = UInt8[np.ndarray, "T H W C"]
 
 
 def sampled_frames(count: int, config: VideoConfig) -> Sequence[int]:
-    """Return the numbers of the frames to read out of `count`: the middle of each of as many equal parts as are read.
+    """Return the indices of the frames to read out of `count`: the middle frame of each of several equal parts.
 
-    If all frames do not fill the last tubelet, some are read twice.
+    If there are too few frames to fill the last tubelet, some are read twice.
     """
     check_frames(count, config)
     parts = config.read(count)
@@ -64,11 +64,11 @@ def check_pixels(values: np.ndarray) -> None:
 
 
 def animated_png(values: UInt8[np.ndarray, "T H W *C"]) -> bytes:
-    """Encode 8-bit frames, (T H W) or (T H W C), as an animated PNG file; transparent ones on white."""
+    """Encode 8-bit frames, (T H W) or (T H W C), as an animated PNG file, with transparent pixels on white."""
     check_pixels(values)
     first, *others = [upright(image_of(frame)) for frame in values]
     stream = BytesIO()
-    # Pillow joins frames that are equal and blended in the same way; over opaque ones, both ways to blend are the same.
+    # Pillow merges equal frames if they have the same blend mode; for opaque frames, both modes look the same.
     first.save(stream, "PNG", save_all=True, append_images=others, blend=[number % 2 for number in range(len(values))])
     return stream.getvalue()
 

@@ -1,4 +1,4 @@
-"""Voice activity detection: stretches of speech between pauses, from silero-vad, or only from digital silence.
+"""Voice activity detection, by silero-vad or, without it, by digital silence: stretches of speech between pauses.
 
 The network (Silero Team 2021-2025, MIT licence) comes from the package silero-vad: a Fourier transform, four
 convolutions and an LSTM compute the probability of speech for each 32 ms of audio at 16 kHz.
@@ -22,10 +22,10 @@ from heedful.media.audio import Samples, resampled
 from heedful.media.audio_reader import AudioReader
 
 PACKAGE, WEIGHTS = "silero_vad", "data/silero_vad_16k.safetensors"
-RATE = 16_000  # samples per second, of the network
-CHUNK, CONTEXT, MIRRORED = 512, 64, 64  # samples: of a chunk, of the previous one, and mirrored at its end
+RATE = 16_000  # samples per second that the network expects
+CHUNK, CONTEXT, MIRRORED = 512, 64, 64  # samples in a chunk, of the chunk before it, and mirrored at its end
 PIECE = 1024  # chunks processed at a time: 33 seconds
-SPEECH, PAUSE = 0.4, 0.25  # probabilities: speech begins from the first, and ends below the second
+SPEECH, PAUSE = 0.4, 0.25  # speech begins at or above the first probability, and ends below the second
 MIN_RATE = 8000  # minimum samples per second of audio in which the network detects speech
 MAX_PAUSE = 2.0  # seconds without speech within a stretch
 MARGIN = 0.4  # seconds before and after speech that belong to its stretch
@@ -35,7 +35,7 @@ Stretches = list[tuple[int, int]]  # beginning and end, in samples
 
 
 class SpeechNetwork(nn.Module):
-    """The silero-vad network for 16 kHz, with the names of its weights."""
+    """Network of silero-vad for 16 kHz; its modules have the names in silero-vad's weights."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -115,19 +115,19 @@ def speech_stretches(audio: AudioReader, *, network: bool) -> Stretches:
     pieces = (audio.read(begin, begin + size * PIECE) for begin in range(0, audio.length, size * PIECE))
     if network and audio.rate >= MIN_RATE:
         min_chunks, margin = MIN_CHUNKS, MARGIN
-        speaking, chunks = False, []
+        is_speech, chunks = False, []
         for probabilities in speech_probabilities(resampled(piece, audio.rate, RATE) for piece in pieces):
             for probability in probabilities.tolist():
                 # Hysteresis: speech begins where it is likely, and ends where it is unlikely.
-                speaking = probability >= (PAUSE if speaking else SPEECH)
-                chunks.append(speaking)
+                is_speech = probability >= (PAUSE if is_speech else SPEECH)
+                chunks.append(is_speech)
         speech = np.array(chunks, dtype=bool)
     else:
         min_chunks, margin = 1, MAX_PAUSE / 2
         audible = [np.add.reduceat(piece != 0, np.arange(0, len(piece), size)) > 0 for piece in pieces]
         speech = np.concatenate([np.zeros(0, dtype=bool), *audible])
 
-    # Where speech begins and ends, in turn: (runs, 2).
+    # The chunks in which each run of speech begins, and before which it ends: (runs, 2).
     edges = np.flatnonzero(np.diff(speech.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
     stretches: Stretches = []
     for first, last in edges.tolist():

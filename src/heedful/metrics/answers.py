@@ -2,7 +2,7 @@
 
 English is normalised as in the SQuAD script: lower case, no ASCII punctuation, no articles. Chinese is split as in the
 MLQA script (Lewis et al. 2020, "mixed segmentation"): a Chinese character is a token, other characters form words, and
-no punctuation of any script counts. (The CMRC 2018 script splits in the same way, but its F1 requires common tokens to
+punctuation of any script is ignored. (The CMRC 2018 script splits in the same way, but its F1 requires common tokens to
 be adjacent.) Scores are from 0 to 1.
 """
 
@@ -26,7 +26,7 @@ WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 def exact_match(prediction: str, references: Sequence[str], language: str = "en") -> float:
     """Return 1 if a predicted answer has the same tokens as one of the references, else 0.
 
-    No references, and the prediction "", mean that the question has no answer (Rajpurkar et al. 2018).
+    A question without an answer has no references, and the prediction for it is "" (Rajpurkar et al. 2018).
     """
     tokens = _tokenizer(language)
     return max(float(tokens(prediction) == tokens(reference)) for reference in references or [""])

@@ -41,7 +41,7 @@ class Comparison:
         baseline: Score of the baseline system.
         system: Score of the other system, on the same resamples.
         difference: Score of the system minus that of the baseline, computed on each resample.
-        p_value: How often chance alone produces a difference this large.
+        p_value: How often chance alone would produce a difference this large.
         signature: sacrebleu's signature, for translation metrics.
         lower_is_better: True if a lower score is better.
     """
@@ -72,10 +72,10 @@ class ExampleScores:
 
     Attributes:
         count: The number of examples.
-        measure: Computes the scores, by name, of some examples by their numbers, int64, from 0, which may repeat.
-        classes: The report class by class; None if the outputs are not classes.
-        whole: All scores of the whole test set, by name, including those that cannot be resampled; None: those of
-            `measure`.
+        measure: Computes the scores, by name, of the examples with these indices, int64, which may repeat.
+        classes: The report with scores for each class; None if the outputs are not classes.
+        whole: All scores of the whole test set, by name, including those that cannot be resampled; None if `measure`
+            computes all of them.
         each: For scores that are means, by name, the scores of each example.
     """
 
@@ -87,12 +87,12 @@ class ExampleScores:
 
     @property
     def scores(self) -> dict[str, float]:
-        """The scores of the whole test set, by name, that can be resampled."""
+        """Scores of the whole test set, by name, that can be resampled."""
         return self.measure(np.arange(self.count))
 
 
 def example_scores(outputs: Outputs, metrics: Mapping[str, Metric]) -> ExampleScores:
-    """Compute metrics, by score name, of outputs on a test set, in a form from which any resample can be scored."""
+    """Compute metrics, given by score name, for outputs on a test set, so that any resample of it can be scored."""
     # What can be computed example by example is computed once; a resample then only combines rows.
     rows = {name: np.asarray(metric.compute(outputs)) for name, metric in metrics.items() if metric.total}
 
@@ -126,12 +126,12 @@ def example_scores(outputs: Outputs, metrics: Mapping[str, Metric]) -> ExampleSc
 def mean_scores(
     per_example: Mapping[str, Sequence[float] | np.ndarray], groups: Sequence[int] | np.ndarray | None = None
 ) -> ExampleScores:
-    """Make `ExampleScores` whose scores are means over examples.
+    """Create `ExampleScores` whose scores are means over examples.
 
     Args:
         per_example: For each score, a number per example.
-        groups: The number, from 0, of the group of each example. Only groups are independent, so a group is drawn as a
-            whole and counts as one example.
+        groups: The index of the group of each example. Only groups are independent, so a group is sampled as a whole
+            and counts as one example.
     """
     columns = {name: np.asarray(values, np.float64) for name, values in per_example.items()}
     (count,) = {len(values) for values in columns.values()}
@@ -190,7 +190,7 @@ def few_examples(count: int) -> str:
 
 
 def compare_bootstraps(baseline: BootstrapScores, system: BootstrapScores) -> list[Comparison]:
-    """Compare two systems on the same resamples, under each score that both have; see `compare_scores`."""
+    """Compare two systems on the same resamples, by each score that both have; see `compare_scores`."""
     comparisons = []
     for name, value in system.scores.items():
         if name not in baseline.scores:
@@ -226,12 +226,12 @@ def bootstrap_interval(
     """Return a score with its bootstrap percentile interval (Efron & Tibshirani 1993, chapter 13).
 
     Args:
-        score: Computes the score of some examples by their numbers, int64, shape (count,): for a mean
+        score: Computes the score of the examples with these indices, int64, shape (count,): for a mean
             `lambda numbers: scores[numbers].mean()`.
         count: The number of examples in the test set.
-        samples: The number of test sets to draw, each of `count` examples with replacement.
+        samples: The number of resamples, each with `count` examples sampled with replacement.
         level: The share of resamples whose score lies in the interval.
-        seed: The seed of the draws.
+        seed: The random seed.
     """
     if count < 1 or samples < 1 or not 0 < level < 1:
         raise InputError(
@@ -243,9 +243,9 @@ def bootstrap_interval(
 
 
 def draw_examples(count: int, sample: int, seed: int) -> np.ndarray:
-    """Draw the examples of a resample from (count, sample, seed) alone, so that two systems are scored on the same."""
+    """Sample the examples of a resample; they depend only on the arguments, so that two systems get the same."""
     raw = np.random.Philox(np.random.SeedSequence((seed, sample))).random_raw(count)
-    # The remainder prefers small numbers, but only by a share of less than count / 2^64.
+    # The remainder is biased towards small numbers, but only by a share of less than count / 2^64.
     return (raw % np.uint64(count)).astype(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Metrics for outputs that are classes, from a confusion matrix, and the report class by class.
+"""Metrics for outputs that are classes, computed from a confusion matrix, and a report with scores for each class.
 
 The Matthews correlation is from -1 to 1, all other metrics from 0 to 1.
 
@@ -17,7 +17,7 @@ from heedful.errors import InputError
 from heedful.metrics.metric import Metric, Outputs
 from heedful.wording import counted
 
-MAX_COLUMNS = 12  # classes in a confusion matrix that is printed in full; of a larger one, only the most frequent pairs
+MAX_COLUMNS = 12  # classes in a confusion matrix that is printed in full, instead of the most frequent confusions
 MAX_CONFUSIONS = 10
 MIN_ITEMS = 10  # with fewer, the same class may be predicted for all by chance
 MAX_NAME_WIDTH = 24  # characters of a class name in a printed table
@@ -106,7 +106,7 @@ def micro_f1(matrix: np.ndarray, classes: Sequence[int] | None = None) -> float:
 def matthews(matrix: np.ndarray) -> float:
     """Return the Matthews correlation coefficient of predicted and true classes, from -1 to 1 (Matthews 1975).
 
-    For more than two classes it is R_K (Gorodkin 2004). If all predictions, or all labels, are one class, it is
+    For more than two classes it is R_K (Gorodkin 2004). If all predictions, or all labels, are of one class, it is
     undefined, and 0 is returned.
     """
     total = int(matrix.sum())
@@ -131,7 +131,7 @@ class Classes(Outputs):
 
     @cached_property
     def matrix(self) -> np.ndarray:
-        """The confusion matrix, (C, C)."""
+        """Confusion matrix, (C, C)."""
         return confusion_matrix(self.predicted, self.expected, len(self.labels))
 
     def report(self) -> "ClassReport":
@@ -154,7 +154,7 @@ class ClassReport:
     """Scores of each class on a test set, and the confusion matrix.
 
     Attributes:
-        counts: The counts of correct, predicted and expected items of each class; the expected ones are its support.
+        counts: The counts of correct, predicted and expected items of each class; the expected count is its support.
         labels: The names of the rows and columns of the matrix.
         matrix: int64, shape (C, C): row i, column j counts the items of class i that are predicted as class j.
         unit: What the matrix counts, in the plural.
@@ -260,7 +260,7 @@ def short(label: str) -> str:
 
 
 def absence(labels: Iterable[str], where: str) -> str | None:
-    """Return a warning that classes have no examples in a set; None without classes."""
+    """Return a warning that classes have no examples in a set, or None if there are no such classes."""
     missing = list(labels)
     if not missing:
         return None
@@ -272,7 +272,7 @@ def absence(labels: Iterable[str], where: str) -> str | None:
 
 
 def sameness(report: ClassReport, model: str, where: str) -> str | None:
-    """Return a warning if a model predicts only one class for a set with several; None if not, or for a tiny set."""
+    """Return a warning if a model predicts only one class for a set with several; None otherwise, or for a tiny set."""
     matrix, items = report.matrix, int(report.matrix.sum())
     predicted = np.flatnonzero(matrix.sum(0))
     if len(predicted) != 1 or items < MIN_ITEMS or np.count_nonzero(matrix.sum(1)) < 2:

@@ -1,4 +1,4 @@
-"""What a metric is, and the model outputs that metrics are computed from; the registry has all metrics by name.
+"""Metrics, and the model outputs that they are computed from; the registry lists all metrics by name.
 
 A metric is computed from the `Outputs` of a model on a test set. How it is resampled, for confidence intervals and
 significance tests, follows from what it computes: a number or a row of counts for each example, which are computed once
@@ -21,7 +21,7 @@ from heedful.wording import either
 if TYPE_CHECKING:
     from heedful.metrics.classes import ClassReport
 
-LOSSES = ("loss", "perplexity", "byte_perplexity", "next_sentence_loss", "rmse")  # come with a task's objective
+LOSSES = ("loss", "perplexity", "byte_perplexity", "next_sentence_loss", "rmse")  # scores from a task's objective
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Outputs(ABC):
         return len(getattr(self, self.columns[0]))
 
     def select(self, examples: np.ndarray) -> Any:
-        """Return the outputs of some examples by their numbers, int64, from 0, which may repeat."""
+        """Return the outputs of the examples with these indices, int64, which may repeat."""
         columns = {name: getattr(self, name) for name in self.columns}
         selection = {
             name: column[examples] if isinstance(column, np.ndarray) else [column[row] for row in examples.tolist()]
@@ -47,11 +47,11 @@ class Outputs(ABC):
         return replace(self, **selection)
 
     def groups(self) -> np.ndarray | None:
-        """Return the number, from 0, of the group of each example, which is resampled as a whole; None: no groups."""
+        """Return the index of each example's group, which is resampled as a whole, or None if there are no groups."""
         return None
 
     def report(self) -> "ClassReport | None":
-        """Return the report class by class; None if the outputs are not classes."""
+        """Return the report with scores for each class; None if the outputs are not classes."""
         return None
 
 
@@ -67,7 +67,7 @@ class Metric:
     Attributes:
         compute: Computes the score from outputs or, with `total`, a number or a row of counts for each example. A score
             of None, which is undefined for these outputs, is left out.
-        total: Computes the score from the rows of any examples, which may repeat; None: `compute` gives the score.
+        total: Computes the score from the rows of any examples, which may repeat; None if `compute` returns the score.
         lower_is_better: True if a lower score is better.
         resampled: False if repeated examples would distort the score, as with the diversity of texts.
     """
@@ -79,17 +79,17 @@ class Metric:
 
 
 def per_example(compute: Callable[[Any], Sequence[float] | np.ndarray]) -> Metric:
-    """Make a metric that is the mean of the scores of single examples; `compute` returns these."""
+    """Create a metric that is the mean of the scores of single examples; `compute` returns these."""
     return Metric(compute, mean)
 
 
 def of_sums(compute: Callable[[Any], Any], ratio: Callable[..., float], *, lower_is_better: bool = False) -> Metric:
-    """Make a metric that `ratio` computes from the sums of counts; `compute` returns a row of them per example."""
+    """Create a metric that `ratio` computes from sums of counts; `compute` returns a row of counts for each example."""
     return Metric(compute, lambda rows: ratio(*rows.sum(axis=0).tolist()), lower_is_better)
 
 
 def find_metric(name: str, kind: str) -> Metric:
-    """Find a metric of one kind of outputs: one of `METRICS`, or a custom `Metric` as "module:object".
+    """Find a metric for one kind of outputs: one of `METRICS`, or a custom `Metric` as "module:object".
 
     The module of a custom metric is not imported, because an untrusted model folder may name it: see
     `heedful.config.user_code`.
@@ -111,22 +111,24 @@ def find_metric(name: str, kind: str) -> Metric:
 
 
 def names_of(kind: str) -> list[str]:
-    """List the names of the metrics of one kind of outputs."""
+    """List the names of the metrics for one kind of outputs."""
     return [name.removeprefix(f"{kind}.") for name in METRICS if name.startswith(f"{kind}.") or "." not in name]
 
 
 def is_computed(name: str, kind: str) -> bool:
-    """Return True if a score is a metric of one kind of outputs, rather than one of the objective, such as the loss."""
+    """Return True if a score is a metric for one kind of outputs, rather than from the objective, such as the loss."""
     return ":" in name or registered_name(name, kind) is not None
 
 
 def registered_name(name: str, kind: str) -> str | None:
-    """Return the registry name of a metric of one kind of outputs; packages may leave out the kind."""
+    """Return the registry name of a metric for one kind of outputs; packages may leave out the kind."""
     return next((key for key in (f"{kind}.{name}", name) if key in METRICS), None)
 
 
 def lower_is_better(name: str) -> bool:
-    """Return True if a lower score with this name is better; metrics with the same name agree, unknown ones give False.
+    """Return True if a lower score with this name is better, and False if the name is unknown.
+
+    Metrics of the same name agree in this.
 
     Raises:
         InputError: The metric is custom, and its module has not been imported.

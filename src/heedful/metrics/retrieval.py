@@ -1,7 +1,7 @@
-"""Retrieval metrics: recall at k, mean reciprocal rank and nDCG, means over queries from 0 to 1.
+"""Retrieval metrics: recall at k, mean reciprocal rank and nDCG, each a mean over queries, from 0 to 1.
 
-A ranking is the gains of a query's candidates, highest rank first: 0 for irrelevant ones, 1 for relevant ones, or
-grades. `ranked` makes it from scores. Rankings of different queries may differ in length.
+A ranking consists of the gains of a query's candidates, highest rank first: 0 for irrelevant ones, 1 for relevant ones,
+or grades. `ranked` creates it from scores. Rankings of different queries may differ in length.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -72,7 +72,7 @@ def _checked(rankings: Sequence[Ranking], k: int) -> list[np.ndarray]:
 
 @dataclass(frozen=True)
 class Rankings(Outputs):
-    """Rankings of the candidates of each query, as the ranks, from 0, of the relevant ones.
+    """Rankings of the candidates of each query, stored as the ranks, from 0, of the relevant candidates.
 
     Attributes:
         places: For each query, the ranks of its relevant candidates, in ascending order.
@@ -87,15 +87,15 @@ class Rankings(Outputs):
 
     @classmethod
     def of(cls, rankings: Iterable[np.ndarray], candidates: int) -> "Rankings":
-        """Create from the gains of each query: 0 or 1 for every candidate, in the order of the ranking."""
+        """Create rankings from the gains of each query: 0 or 1 for every candidate, in the order of the ranking."""
         return cls([np.flatnonzero(gains) for gains in rankings], candidates)
 
     def scored(self, measure: Callable[[Sequence[Ranking]], float]) -> list[float]:
         """Score the ranking of each query."""
         scores = []
-        for places in self.places:
+        for ranks in self.places:
             gains = np.zeros(self.candidates)
-            gains[places] = 1
+            gains[ranks] = 1
             scores.append(measure([gains]))
         return scores
 
@@ -107,8 +107,8 @@ class Matches(Outputs):
     Attributes:
         text: Rankings of texts for the distinct images.
         image: Rankings of images for the distinct texts.
-        images: The number of each example's image among these, (N,).
-        texts: The number of each example's text, (N,).
+        images: The index of each example's image among the distinct images, (N,).
+        texts: The index of each example's text among the distinct texts, (N,).
     """
 
     kind = "matches"

@@ -34,7 +34,7 @@ def span_tallies(predicted: Tags, expected: Tags) -> dict[str, F1Counts]:
 def _count(predicted: Tags, expected: Tags) -> tuple[Counter[str], Counter[str], Counter[str]]:
     """Count the correct, the predicted and the expected spans of each kind."""
     if len(predicted) != len(expected):
-        raise InputError(f"{len(predicted)} sentences were tagged, but there are {len(expected)}")
+        raise InputError(f"{len(predicted)} sentences were tagged, but {len(expected)} were expected")
     correct, predictions, references = Counter[str](), Counter[str](), Counter[str]()
     for number, (tags, reference) in enumerate(zip(predicted, expected, strict=True), start=1):
         if len(tags) != len(reference):
@@ -60,7 +60,7 @@ class TaggedSentences(Outputs):
 
     @cached_property
     def span_counts(self) -> np.ndarray:
-        """The counts of correct, predicted and expected spans of each of N sentences, int64, (N, 3)."""
+        """Counts of correct, predicted and expected spans in each of N sentences, int64, (N, 3)."""
         pairs = zip(self.predicted, self.expected, strict=True)
         return np.array([span_tally([predicted], [expected]) for predicted, expected in pairs])
 

@@ -1,8 +1,8 @@
 """Metrics for outputs that are texts: exact match, error rates, ROUGE and distinct-n. BLEU is in `translation`.
 
-ROUGE (Lin 2004) is the overlap of a summary with a reference, distinct-n the diversity of dialogue; both are from 0 to
-1. Their tokens are lower-case runs of letters and digits, without stemming, and single Chinese characters. For ASCII
-text these are the tokens of the Python package rouge-score, which drops letters such as é and 字.
+ROUGE (Lin 2004) measures the overlap of a summary with a reference, distinct-n the diversity of dialogue; both are from
+0 to 1. Their tokens are lower-case runs of letters and digits, without stemming, and single Chinese characters. For
+ASCII text these are the tokens of the Python package rouge-score, which drops letters such as é and 字.
 """
 
 import math
@@ -48,7 +48,7 @@ class Texts(Outputs):
 
     @cached_property
     def compared(self) -> tuple[list[str], list[str]]:
-        """Outputs and references as metrics compare them: in one normal form and, with `lowercase`, in lower case."""
+        """Outputs and references as metrics compare them: in a Unicode normal form, and lower-cased if `lowercase`."""
         texts = [[normalize(self.form, text) for text in side] for side in (self.outputs, self.references)]
         outputs, references = [[text.lower() for text in side] for side in texts] if self.lowercase else texts
         return outputs, references
@@ -64,7 +64,7 @@ def equal_words(texts: Texts) -> list[bool]:
 
 
 def edit_distance(output: Sequence[str], reference: Sequence[str]) -> int:
-    """Return the smallest number of insertions, deletions and substitutions between both (Levenshtein 1966).
+    """Return the minimum number of insertions, deletions and substitutions between sequences (Levenshtein 1966).
 
     Raises:
         InputError: rapidfuzz is not installed.
@@ -105,29 +105,35 @@ def error_rate(edits: int, length: int) -> float:
 
 
 def rouge_n(summary: str, reference: str, n: int) -> F1Counts:
-    """Return ROUGE-N: n-grams that a summary shares with its reference, each as often as in both (section 2)."""
+    """Return ROUGE-N, from the n-grams that a summary shares with its reference (section 2).
+
+    An n-gram counts as often as it occurs in both.
+    """
     summary_grams, reference_grams = _grams(_tokens(summary), n), _grams(_tokens(reference), n)
     return F1Counts((summary_grams & reference_grams).total(), summary_grams.total(), reference_grams.total())
 
 
 def rouge_l(summary: str, reference: str) -> F1Counts:
-    """Return ROUGE-L: the longest common subsequence of the tokens of two texts, ignoring line breaks (section 3.1)."""
+    """Return ROUGE-L, from the longest common subsequence of the tokens of two texts (section 3.1).
+
+    Line breaks are ignored.
+    """
     summary_tokens, reference_tokens = _tokens(summary), _tokens(reference)
     return F1Counts(len(_common(reference_tokens, summary_tokens)), len(summary_tokens), len(reference_tokens))
 
 
 def rouge_lsum(summary: str, reference: str) -> F1Counts:
-    """Return ROUGE-Lsum: the union of longest common subsequences by sentence, one sentence per line (section 3.2).
+    """Return ROUGE-Lsum, from the union of longest common subsequences of sentences (section 3.2).
 
-    A token of the reference counts as correct if it is in a longest common subsequence of its sentence and any
-    sentence of the summary; no token counts more often than it occurs in either text.
+    Each line is a sentence. A token of the reference counts as correct if it is in a longest common subsequence of its
+    sentence and any sentence of the summary; no token counts more often than it occurs in either text.
     """
     summary_lines, reference_lines = ([_tokens(line) for line in text.split("\n")] for text in (summary, reference))
     summary_total, reference_total = (Counter(chain.from_iterable(lines)) for lines in (summary_lines, reference_lines))
     shared: Counter[str] = Counter()
     for sentence in reference_lines:
-        places = {place for other in summary_lines for place in _common(sentence, other)}
-        shared.update(sentence[place] for place in places)
+        indices = {index for other in summary_lines for index in _common(sentence, other)}
+        shared.update(sentence[index] for index in indices)
     return F1Counts((shared & summary_total & reference_total).total(), summary_total.total(), reference_total.total())
 
 
@@ -137,8 +143,8 @@ def distinct_n(texts: Iterable[str], n: int) -> float:
     The result is 0 if no text has a token.
     """
     tokens = [_tokens(text) for text in texts]
-    different = set(chain.from_iterable(_grams(text, n) for text in tokens))
-    return len(different) / max(sum(map(len, tokens)), 1)
+    distinct = set(chain.from_iterable(_grams(text, n) for text in tokens))
+    return len(distinct) / max(sum(map(len, tokens)), 1)
 
 
 def _tokens(text: str) -> list[str]:
@@ -162,18 +168,18 @@ def _common(first: Sequence[str], second: Sequence[str]) -> list[int]:
             row.append(above[j] + 1 if token == other else max(above[j + 1], row[j]))
         lengths.append(row)
 
-    places: list[int] = []
+    indices: list[int] = []
     i, j = len(first), len(second)
     while i and j:
         if first[i - 1] == second[j - 1]:
             i, j = i - 1, j - 1
-            places.append(i)
-        # If both are equal, a token of `first` is left out, as in rouge-score's `_backtrack_norec`.
+            indices.append(i)
+        # If both are equally long, a token of `first` is left out, as in rouge-score's `_backtrack_norec`.
         elif lengths[i][j - 1] > lengths[i - 1][j]:
             j -= 1
         else:
             i -= 1
-    return places
+    return indices
 
 
 EXACT_MATCH = per_example(equal_words)

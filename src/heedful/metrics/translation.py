@@ -1,7 +1,8 @@
 """Translation metrics from sacrebleu (BLEU, chrF, TER), and paired bootstrap tests between two systems.
 
-Scores are comparable only with the same settings, so each has sacrebleu's signature (Post 2018, "A Call for Clarity in
-Reporting BLEU Scores"), and equals the output of the `sacrebleu` command with these settings, to all digits.
+Scores are comparable only if their settings are the same, so each has sacrebleu's signature (Post 2018, "A Call for
+Clarity in Reporting BLEU Scores"). A score equals the output of the `sacrebleu` command with these settings, to all
+digits.
 """
 
 import unicodedata
@@ -24,15 +25,15 @@ from heedful.metrics.texts import Texts
 from heedful.text.languages import CHINESE, base_language
 from heedful.wording import counted
 
-LOWER_CASED = ("bleu-lc", "chrf-lc")  # of lower-cased text on both sides; TER always ignores case
+LOWER_CASED = ("bleu-lc", "chrf-lc")  # metrics that lower-case both sides; TER always ignores case
 METRICS = ("bleu", "chrf", "ter", "tokenised-bleu", *LOWER_CASED)
 
-MIN_LOWER_CASED_LINES = 10  # without upper-case letters, which show that a text is lower-cased
+MIN_LOWER_CASED_LINES = 10  # minimum number of lines without upper-case letters that show that a text is lower-cased
 MIN_KANA = 0.05  # share of letters above which a text with Chinese characters is Japanese
 
 NormalForm = Literal["NFC", "NFKC"]
 
-TOKENIZERS = {  # of sacrebleu, by language; all other languages use its default, 13a
+TOKENIZERS = {  # sacrebleu's tokenizers by language; all other languages use its default, 13a
     **dict.fromkeys(CHINESE, "zh"),
     **dict.fromkeys(("ja", "jpn"), "ja-mecab"),
     **dict.fromkeys(("ko", "kor"), "ko-mecab"),
@@ -62,8 +63,8 @@ TOKENIZER_SCRIPTS = {  # scripts that a tokenizer is made for; other tokenizers 
 class Scoring:
     """Settings of translation scores: metrics, target language, lower-casing; TER ignores case in every setting.
 
-    If any text is not in the normal form, both sides are normalised, so that letters that look alike are equal; the
-    signature then contains the form.
+    If any text is not in the Unicode normal form `form`, both sides are normalised, so that letters that look alike are
+    equal; the signature then contains the form.
     """
 
     metrics: tuple[str, ...] = ("bleu", "chrf", "ter")
@@ -79,7 +80,7 @@ class Scoring:
 
     @property
     def tokenizer(self) -> str:
-        """The name of the sacrebleu tokenizer for the target language, such as "13a" or "zh"."""
+        """Name of the sacrebleu tokenizer for the target language, such as "13a" or "zh"."""
         return TOKENIZERS.get(base_language(self.language), "13a")
 
     def warning(self, references: Sequence[Sequence[str]]) -> str | None:
@@ -118,7 +119,7 @@ def normalised(texts: Sequence[Sequence[str]], form: NormalForm) -> tuple[list[S
 def is_lower_cased(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> bool:
     """Return True if references have upper-case letters but no hypothesis does: their model generates lower-cased text.
 
-    False if there are too few lines to decide, or if the script has no case.
+    The result is False if there are too few lines to decide, or if the script has no case.
     """
     # Only lines with lower-case letters count: Chinese has no case, and would look lower-cased.
     lower = sum(line != line.upper() for line in hypotheses) >= MIN_LOWER_CASED_LINES and not has_capitals([hypotheses])
@@ -168,16 +169,16 @@ def paired_bootstrap(
 ) -> list[Comparison]:
     """Compare two translation systems on the same resamples of a test set: one comparison per metric.
 
-    The scores are sacrebleu's, but not the bootstrap: its p-values are too small, so that two equally good systems
-    differ "significantly" twice as often as they should.
+    The scores are sacrebleu's, but the bootstrap is not: sacrebleu's p-values are too small, so that two equally good
+    systems differ "significantly" twice as often as they should.
 
     Args:
         baseline: N translations by the baseline system.
         system: N translations of the same text by another system.
         references: R lists of N reference translations each.
         scoring: The metrics and their settings.
-        samples: The number of test sets to draw; the smallest possible p-value is 2 / (samples + 1).
-        seed: The seed of the draws.
+        samples: The number of resamples; the smallest possible p-value is 2 / (samples + 1).
+        seed: The random seed.
     """
     check_aligned({"the baseline": baseline, "the system": system, **_numbered(references)})
     (baseline, system, *references), form = normalised([baseline, system, *references], scoring.form)
@@ -194,9 +195,9 @@ def paired_bootstrap(
 def resampled(
     name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], scoring: Scoring
 ) -> tuple[ExampleScores, str]:
-    """Compute sacrebleu's counts for each sentence, whose sums give the score of any resample, and its signature.
+    """Compute sacrebleu's counts for each sentence, whose sums give the score of any resample.
 
-    Texts are in the normal form of `scoring`.
+    Returns the scores and sacrebleu's signature. Texts must be in the Unicode normal form of `scoring`.
     """
     metric = _metric(name, scoring)
     # Only a sacrebleu result has the name with its settings, such as "chrF2": one sentence is enough for it.

@@ -31,7 +31,7 @@ class SimilarityScore:
     """Agreement of word vectors with human judgements, on the pairs for which both words have a vector."""
 
     correlation: float  # Spearman's; NaN with fewer than two pairs
-    covered: int  # pairs
+    covered: int  # the number of pairs for which both words have a vector
     pairs: int
 
 
@@ -46,12 +46,12 @@ class AnalogyScore:
 
     @property
     def accuracy(self) -> float:
-        """The share of correct answers among the questions that are covered; NaN if there are none."""
+        """Share of correct answers among the questions that are covered; NaN if there are none."""
         return self.right / self.covered if self.covered else nan
 
 
 def read_judgements(path: Path) -> list[Judgement]:
-    """Read judgements: two words and a number on each line, separated by tabs or else commas or else spaces.
+    """Read judgements: two words and a number on each line, separated by tabs or, without tabs, by commas or spaces.
 
     The judgement is the first column with a number in the first two lines: SimLex-999 has the part of speech before it,
     and WordSim-353 numbers the columns of its judges. Lines that begin with #, a first line of column names,
@@ -87,8 +87,8 @@ def read_judgements(path: Path) -> list[Judgement]:
 
 def similarity_score(space: VectorSpace, judgements: Sequence[Judgement]) -> SimilarityScore:
     """Correlate the cosine similarities of word pairs with human judgements, by rank (Spearman)."""
-    places = [(space.find(one.first), space.find(one.second), one.score) for one in judgements]
-    rows = [row for row in places if row[0] is not None and row[1] is not None]
+    pairs = [(space.find(one.first), space.find(one.second), one.score) for one in judgements]
+    rows = [row for row in pairs if row[0] is not None and row[1] is not None]
     if len(rows) < 2:
         return SimilarityScore(nan, len(rows), len(judgements))
     first, second, scores = map(np.array, zip(*rows, strict=True))
@@ -98,7 +98,7 @@ def similarity_score(space: VectorSpace, judgements: Sequence[Judgement]) -> Sim
 
 
 def read_analogies(path: Path) -> dict[str, list[list[str]]]:
-    """Read analogies by section: lines of four words "a b c d", a to b as c to d, below lines ": section"."""
+    """Read analogies by section: lines of four words, where a is to b as c is to d, below lines ": section"."""
     sections: dict[str, list[list[str]]] = {}
     name = ""
     for number, line in enumerate(read_lines(path), start=1):
@@ -121,12 +121,12 @@ def analogy_scores(
 ) -> Iterator[AnalogyScore]:
     """Yield the score of each section of analogies from `read_analogies`.
 
-    Only the first `among` words are possible answers, and questions with other words do not count; None: all words.
+    Only the first `among` words, by default all, are possible answers; questions with other words do not count.
     """
     limit = len(space.words) if among is None else among
     for name, questions in sections.items():
         rows = [[space.find(word) for word in question] for question in questions]
-        rows = [row for row in rows if all(place is not None and place < limit for place in row)]
+        rows = [row for row in rows if all(index is not None and index < limit for index in row)]
         covered = np.array(rows, np.int64).reshape(-1, 4)
         right = int((space.solve(covered[:, :3], among) == covered[:, 3]).sum())
         yield AnalogyScore(name, right, len(covered), len(questions))

@@ -1,1 +1,1 @@
-"""Neural network layers: attention, embeddings, positions, masks and blocks, the parts of every model."""
+"""Neural network layers that models are made of: attention, embeddings, positions, masks and dropout."""

@@ -52,7 +52,7 @@ def mix(weights: Float[Tensor, "B H T S"], v: Float[Tensor, "B G S U"]) -> Float
 
 
 def softmax(scores: Float[Tensor, "B H T S"]) -> Float[Tensor, "B H T S"]:
-    """Compute the softmax over the keys, in float32 at least and over 16 keys at least.
+    """Compute the softmax over the keys, in at least float32 and over at least 16 keys.
 
     For rows as short as sentences, torch's bfloat16 kernel takes up to ten times as long, and so does its float32
     kernel for rows that do not fill a register.
@@ -71,12 +71,12 @@ def masked_softmax(scores: Float[Tensor, "B T N"], padding_mask: Bool[Tensor, "B
 
 
 def masked_score(like: Tensor) -> float:
-    """Return the score of a masked key in the number format that computations with a tensor use."""
+    """Return the score of masked keys, which depends on the dtype that computations with `like` use."""
     return HALF_MASKED_SCORE if computes_in_half(like) else MASKED_SCORE
 
 
 def computes_in_half(x: Tensor) -> bool:
-    """True if products with a tensor use float16, whose largest number is 65,504: because of its type or autocast."""
+    """Return True if products with a tensor use float16 (at most 65,504), because of its dtype or of autocast."""
     if x.dtype == torch.float16:
         return True
     device = x.device.type
@@ -92,7 +92,9 @@ def attend(
     bias: Float[Tensor, "#B #H #T S"],
     p: float = 0.0,
 ) -> Float[Tensor, "B H T U"]:
-    """Compute attention with the fastest kernel for this device and length; as `scaled_dot_product` up to rounding.
+    """Compute attention with the fastest kernel for this device and length.
+
+    The result equals that of `scaled_dot_product` up to rounding.
 
     On a CPU, torch's fused kernel takes up to four times as long as the plain formula for texts of sentence length, and
     is slower in the backward pass at any length.

@@ -1,4 +1,4 @@
-"""Dropout (Srivastava et al. 2014) from 15 random bits for each value, which is fast on a CPU."""
+"""Dropout (Srivastava et al. 2014) with 15 random bits for each value, which is fast on a CPU."""
 
 import torch
 import torch.nn.functional as F
@@ -29,17 +29,18 @@ def dropout(x: Tensor, p: float) -> Tensor:
 
 
 def keep_mask(x: Tensor, p: float) -> Tensor:
-    """Draw a dropout mask like `x`: 0 with probability `p`, 1 / (1 - p) elsewhere, so that its mean is 1.
+    """Sample a dropout mask like `x`: 0 with probability `p`, 1 / (1 - p) elsewhere, so that its mean is 1.
 
-    On a CPU, one 64-bit draw serves four values, and the sign of a 16-bit sum decides about each: a comparison and the
-    conversion of its booleans take six times as long.
+    On a CPU, one 64-bit random number serves four values, and the sign of a 16-bit sum decides whether each is kept: a
+    comparison and the conversion of its booleans would take six times as long.
     """
     if x.device.type != "cpu":
         return F.dropout(torch.ones_like(x), p)
-    # A draw of 64 bits is four int16, which are numbers below 2^15 once their signs are masked.
-    draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
-    bits = draws.view(torch.int16)[: x.numel()].view(x.shape)
-    outcomes = min(max(2**BITS - round(p * 2**BITS), 1), 2**BITS - 1)  # out of 2^15, for which a value is kept
+    # A 64-bit number is four int16, which are numbers below 2^15 once their signs are masked.
+    numbers = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+    bits = numbers.view(torch.int16)[: x.numel()].view(x.shape)
+    # A value is kept for this many of the 2^15 outcomes.
+    outcomes = min(max(2**BITS - round(p * 2**BITS), 1), 2**BITS - 1)
     # bits + outcomes is at least 2^15, and overflows an int16, for `outcomes` of the 2^15 values of bits.
     keep = bits.bitwise_and_(2**BITS - 1).add_(outcomes) >> BITS  # -1 where the sum overflows, 0 elsewhere
     # The factor turns -1 into 1 / (1 - p), with the rounded p.

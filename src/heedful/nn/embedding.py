@@ -59,7 +59,7 @@ class Embedding(InputLayer):
         self.scale = config.d_model**0.5 if config.scale_embeddings else 1.0
 
     def forward(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        # The rows are small, because they are also those of the output projection (section 3.4). Scaled, they are as
+        # The rows are small, because they are shared with the output projection (section 3.4). Scaled, they are as
         # large as the positions that are added to them.
         return F.embedding(tokens, self.weight) * self.scale
 
@@ -87,7 +87,7 @@ class Segments(nn.Module):
         nn.init.normal_(self.table.weight, std=config.d_model**-0.5)
 
     def forward(self, x: Float[Tensor, "B T D"], segments: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        """Add the vector of each token's segment, counted from 0; a segment beyond the last vector gets the last."""
+        """Add the vector of each token's segment, counted from 0; segments without a vector use the last one."""
         # A text may have more segments than the model was trained with.
         return x + self.table(segments.clamp(max=self.table.num_embeddings - 1))
 
@@ -114,6 +114,6 @@ class OutputProjection(nn.Linear):
 
 
 def only_silences(bias: Tensor) -> bool:
-    """Return whether an output bias excludes tokens from generation and is zero for all others."""
-    never = bias == NEVER  # (V,)
-    return bool(never.any()) and not bool(bias[~never].any())
+    """Return True if an output bias excludes tokens from generation and is zero for all others."""
+    is_silenced = bias == NEVER  # (V,)
+    return bool(is_silenced.any()) and not bool(bias[~is_silenced].any())

@@ -1,4 +1,4 @@
-"""Audio input layers: frames of samples or of a log-mel spectrum to vectors.
+"""Audio input layers, which map frames of samples, or of a log-mel spectrum, to vectors.
 
 B batch, N frames, M features of a frame, S positions of the stack, D model.
 """
@@ -40,7 +40,7 @@ class ConvolutionalFrames(InputLayer):
     def embed(
         self, inputs: Float[Tensor, "B N M"], padding_mask: Bool[Tensor, "B N"]
     ) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B S"]]:
-        # Padding is zero before each convolution, because its kernel at the end of the audio also covers padding.
+        # Padding is set to 0 before each convolution, whose kernel also covers padding at the end of the audio.
         padding = ~padding_mask[:, None, :]
         # torch's convolutions expect channels before time: B N M to B M N.
         frames = inputs.transpose(1, 2).to(self.first.weight.dtype).masked_fill(padding, 0.0)

@@ -24,10 +24,10 @@ A, B = ".lora_a", ".lora_b"
 
 
 class LoraLinear(nn.Linear):
-    """Linear layer W x + b with an update, alpha / R B A x; it shares W and b with the layer that it replaces."""
+    """Linear layer W x + b with an update, (alpha / R) B A x; it shares W and b with the layer that it replaces."""
 
     def __init__(self, layer: nn.Linear, config: LoraConfig) -> None:
-        nn.Module.__init__(self)  # nn.Linear's would draw weights
+        nn.Module.__init__(self)  # nn.Linear.__init__ would create new weights
         self.in_features, self.out_features = layer.in_features, layer.out_features
         self.weight, self.bias = layer.weight, layer.bias
         like = {"dtype": layer.weight.dtype, "device": layer.weight.device}
@@ -66,9 +66,9 @@ def split_adapter(weights: Mapping[str, Tensor], config: LoraConfig) -> tuple[di
 
 
 def add_updates(model: nn.Module, config: LoraConfig) -> None:
-    """Replace the linear layers that `config` selects with layers with an update, and freeze all other weights.
+    """Replace the linear layers that `config` selects with `LoraLinear` layers, and freeze all other weights.
 
-    Weights named by `config.also` are trained as well, and need no update.
+    Weights named in `config.also` are trained directly, without an update.
     """
     # Tied weights have several names, of which a recipe may list any.
     parameters = dict(model.named_parameters(remove_duplicate=False))

@@ -1,7 +1,7 @@
 """Attention masks: the causal mask, the padding mask, documents packed into one sequence, and the lanes of a beam.
 
 A mask is True where a query may attend. The attention bias is its additive form, to which positions may add: 0 where a
-query may attend, a very negative number elsewhere. A padding mask is True for real tokens, like Hugging Face's
+query may attend, a large negative number elsewhere. A padding mask is True for real tokens, like Hugging Face's
 `attention_mask` and unlike torch's `key_padding_mask`.
 
 B batch, T queries, S keys, D model, H heads.
@@ -32,7 +32,7 @@ class AttentionMask:
     Args:
         padding_mask: True for real tokens.
         queries: the number of queries, T.
-        causal: True if a query attends to no key after itself.
+        causal: True if a query does not attend to keys after itself.
     """
 
     def __init__(self, padding_mask: Bool[Tensor, "B S"], queries: int, *, causal: bool) -> None:
@@ -48,10 +48,10 @@ class AttentionMask:
             self.allowed = self.allowed & causal_mask(queries, self.length, padding_mask.device)
 
     def within(self, documents: Int[Tensor, "B S"]) -> "AttentionMask":
-        """Create the mask of packed documents: tokens attend within their document, in which positions count from 0.
+        """Create the mask of packed documents: tokens attend within their document, in which positions start from 0.
 
         Args:
-            documents: the number of the document of each key; the tokens of a document are contiguous.
+            documents: the index of the document of each key; the tokens of a document are contiguous.
         """
         begins = torch.ones_like(documents, dtype=torch.bool)  # B S
         begins[:, 1:] = documents[:, 1:] != documents[:, :-1]
@@ -65,7 +65,7 @@ class AttentionMask:
         return packed
 
     def inputs(self, positions: Positions, like: Tensor) -> SelfAttentionInputs:
-        """Compute attention bias and rotation for the blocks of a stack, in the number format of `like`."""
+        """Compute attention bias and rotation for the blocks of a stack, with the dtype of `like`."""
         bias = positions.add_bias(attention_bias(self.allowed, like), self.query_positions, self.key_positions)
         # New keys have the positions of the queries; the keys in a cache are already rotated.
         return SelfAttentionInputs(bias, positions.rotation(self.query_positions))
@@ -94,7 +94,7 @@ class BeamLanes:
         return self.key_positions.new_full(self.allowed.shape[:2], self.length)
 
     def append(self, positions: Positions, like: Tensor) -> SelfAttentionInputs:
-        """Add one token to each lane; return attention bias and rotation in the number format of `like`."""
+        """Add one token to each lane; return attention bias and rotation with the dtype of `like`."""
         # The W new tokens of a sentence are W columns, each visible only to its lane.
         new = torch.eye(self.width, dtype=torch.bool, device=self.allowed.device).expand(len(self.allowed), -1, -1)
         self.allowed = torch.cat([self.allowed, new], dim=2)
@@ -140,6 +140,6 @@ def causal_mask(queries: int, keys: int, device: torch.device) -> Bool[Tensor, "
 
 
 def attention_bias(allowed: Bool[Tensor, " B #T S"], like: Tensor) -> Float[Tensor, "#B 1 #T S"]:
-    """Convert a mask to an additive attention bias: 0 where True, a very negative number elsewhere."""
+    """Convert a mask to an additive attention bias: 0 where True, a large negative number elsewhere."""
     bias = torch.zeros(allowed.shape, dtype=like.dtype, device=like.device)
     return bias.masked_fill_(~allowed, masked_score(like))[:, None]

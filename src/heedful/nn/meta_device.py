@@ -1,4 +1,4 @@
-"""Modules without memory for their weights, on torch's meta device, for their shapes and types."""
+"""Modules on torch's meta device: their weights have shapes and types, but no memory."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,24 +13,24 @@ from torch.overrides import TorchFunctionMode
 def meta_device() -> Iterator[None]:
     """Build modules on the meta device in this context, without initialising their weights.
 
-    `torch.device("meta")` alone calls the initialisation, and for normal distributions first loads torch's compiler,
-    which takes a second or two.
+    `torch.device("meta")` alone still calls the initialisation, and for normal distributions first loads torch's
+    compiler, which takes a second or two.
     """
-    with torch.device("meta"), _Undrawn():
+    with torch.device("meta"), _NoInitialisation():
         yield
 
 
 @contextmanager
 def unallocated() -> Iterator[None]:
-    """Build modules whose weights have no memory in this context; computed tables are on the CPU.
+    """Build modules without allocating their weights in this context; computed tables are on the CPU.
 
     On the meta device, torch's compiler would also compute these tables.
     """
-    with _Undrawn(empty="meta"):
+    with _NoInitialisation(empty="meta"):
         yield
 
 
-_DRAWS = {  # functions of the initialisation that can be overridden
+_INITIALISERS = {  # initialisation functions that a torch function mode can override
     nn.init.uniform_,
     nn.init.normal_,
     nn.init.constant_,
@@ -40,8 +40,8 @@ _DRAWS = {  # functions of the initialisation that can be overridden
 }
 
 
-class _Undrawn(TorchFunctionMode):
-    """Mode in which initialisation does nothing, and `torch.empty` creates tensors on the device `empty`, if any."""
+class _NoInitialisation(TorchFunctionMode):
+    """Mode in which initialisation functions do nothing, and `torch.empty` uses the device `empty` if it is given."""
 
     def __init__(self, empty: str | None = None) -> None:
         super().__init__()
@@ -56,8 +56,8 @@ class _Undrawn(TorchFunctionMode):
     ) -> Any:
         del types
         keywords = dict(kwargs or {})
-        # Functions of the initialisation return their tensor.
-        if func in _DRAWS:
+        # Initialisation functions return their tensor.
+        if func in _INITIALISERS:
             return keywords.get("tensor", next(iter(args), None))
         if self.empty and func is torch.empty:
             keywords["device"] = self.empty

@@ -1,6 +1,6 @@
-"""Stacks of layers under the names that the inspector records them by.
+"""Stacks of layers, and the names under which the inspector records them.
 
-A stack is a module that computes hidden states (B T D) of embedded tokens (B T D): `stack(x, mask, cache)`. If it is
+A stack is a module that computes hidden states (B T D) from embedded tokens (B T D): `stack(x, mask, cache)`. If it is
 causal, its method `begin(rows)` creates the cache for generation, whose method `select(rows)` keeps, reorders or
 repeats rows. If the inspector can record it, its method `named(name, sequence)` returns one of the tuples below.
 """
@@ -37,7 +37,7 @@ class NamedRecurrentStack(NamedTuple):
     sequence: str
     stack: Any
     whole: nn.Module  # from embedded tokens to hidden states: the stack, or a decoder around it
-    bridges: Sequence[nn.Module] = ()  # compute the first state of each layer; none if it is zero
+    bridges: Sequence[nn.Module] = ()  # compute the initial state of each layer; empty if it is zero
     alignment: nn.Module | None = None  # attention weights pass through it; None without attention
 
 

@@ -37,7 +37,7 @@ def unpatchify(patches: Float[Tensor, "B R Q F"], patch: int) -> Float[Tensor, "
 
 
 def zero_padding(inputs: Float[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> Float[Tensor, "B N *F"]:
-    """Set the padding among N rows of pixels or N frames to 0, like the zeros with which convolutions pad borders."""
+    """Set padding rows of pixels, or padding frames, to 0, like the zeros with which convolutions pad borders."""
     padding = ~padding_mask.view(*padding_mask.shape, *[1] * (inputs.dim() - 2))
     return inputs.masked_fill(padding, 0.0)
 
@@ -170,7 +170,7 @@ class PatchEmbedding(InputLayer):
     def sequence(
         self, patches: Float[Tensor, "B R Q D"], padding_mask: Bool[Tensor, "B H"]
     ) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B S"]]:
-        """Add positions to the vectors of patches, and append them to the class token, row by row."""
+        """Add positions to the vectors of patches, and put them row by row after the class token."""
         # The first row of pixels in each row of patches decides for its Q patches: B H to B R to B RQ.
         real = padding_mask[:, :: self.patch].repeat_interleave(patches.size(2), dim=1)
         return self.after_class_token(self.positions(patches).flatten(1, 2), real)
@@ -178,7 +178,7 @@ class PatchEmbedding(InputLayer):
     def after_class_token(
         self, vectors: Float[Tensor, "B N D"], real: Bool[Tensor, "B N"]
     ) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B S"]]:
-        """Put the class token, if there is one, before vectors and their padding mask."""
+        """Prepend the class token, if there is one, to vectors and their padding mask."""
         # (1, D) -> (B, 1, D), or (0, D) -> (B, 0, D) without a class token.
         first = self.class_token.expand(vectors.size(0), -1, -1)
         real = torch.cat([real.new_ones(first.shape[:2]), real], dim=1)
@@ -209,7 +209,7 @@ class MaskedPatchEmbedding(PatchEmbedding):
 
 
 def stack_frames(frames: Float[Tensor, "B T H W C"], tubelet: int) -> Float[Tensor, "B K H W C2"]:
-    """Stack the channels of each `tubelet` frames, so that a patch of the stack is a tubelet of the frames."""
+    """Stack the channels of every `tubelet` consecutive frames, so that a patch of the result is a tubelet."""
     # B (K tubelet) H W C to B K tubelet H W C, to B K H W tubelet C, to B K H W C2.
     return frames.unflatten(1, (-1, tubelet)).permute(0, 1, 3, 4, 2, 5).flatten(4)
 

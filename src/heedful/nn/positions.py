@@ -1,7 +1,7 @@
 """Position schemes, which encode token order (sinusoidal, learned, rotary, ALiBi, relative, none).
 
-A scheme acts in one of three places: it adds vectors to the embeddings, it rotates queries and keys, or it adds a bias
-to the scores of self-attention.
+A scheme acts in one of three ways: it adds vectors to the embeddings, it rotates queries and keys, or it adds a bias to
+the scores of self-attention.
 
 B batch, T queries, S keys, D model, H query heads, K key size.
 """
@@ -24,7 +24,9 @@ def unrotated(x: Tensor) -> Tensor:
 
 
 class Positions(nn.Module):
-    """Base class of position schemes, without position information: the stack is permutation-equivariant.
+    """Base class of position schemes; by itself, it adds no position information.
+
+    A stack without positions and causal mask is permutation-equivariant.
 
     Args:
         config: the model configuration.
@@ -33,7 +35,7 @@ class Positions(nn.Module):
 
     parameter_kind = "positions"
 
-    limit: int | None = None  # how many positions there are; None: any number
+    limit: int | None = None  # the number of positions; None if there is no limit
 
     def __init__(self, config: Any, *, causal: bool) -> None:
         super().__init__()
@@ -81,7 +83,7 @@ class Learned(Positions):
         nn.init.normal_(self.table.weight, std=config.d_model**-0.5)
 
     def embed(self, x: Float[Tensor, "B T D"], position: Int[Tensor, "B T"], length: int) -> Float[Tensor, "B T D"]:
-        """Add the learned vector of each position; an IndexError if a sequence is longer than `max_positions`."""
+        """Add the learned vector of each position; raise an IndexError if a row is longer than `max_positions`."""
         if length > self.table.num_embeddings:
             raise IndexError(f"{length} tokens, but model.max_positions is {self.table.num_embeddings}")
         return x + self.table(position)

@@ -10,10 +10,10 @@ from torch import Tensor
 
 
 class Spacing:
-    """Layout of the rows of a padded batch in columns: each row ends at the last, with a gap before each document.
+    """Layout of a padded batch in columns: every row ends at the last column and has a gap before each document.
 
-    So the outputs of a convolution with a kernel of `gap` + 1 columns depend only on the document of a token, wherever
-    the padding is. Positions count from 0 in each document.
+    With this layout, the output of a convolution with a kernel of `gap` + 1 columns at a token depends only on the
+    document of the token, wherever the padding is. Positions count from 0 in each document.
     """
 
     def __init__(self, padding_mask: Bool[Tensor, "B T"], positions: Int[Tensor, "B T"], gap: int) -> None:
@@ -24,27 +24,30 @@ class Spacing:
         columns = int(after.masked_fill(~padding_mask, 0).max()) + 1
         first = torch.arange(len(padding_mask), device=padding_mask.device)[:, None] * columns
         self._token: Int[Tensor, " N"] = padding_mask.flatten().nonzero()[:, 0]
-        self._place: Int[Tensor, " N"] = (first + columns - 1 - after)[padding_mask]
+        self._column: Int[Tensor, " N"] = (first + columns - 1 - after)[padding_mask]
         # True for columns with a token.
         self.real: Bool[Tensor, "B C 1"] = padding_mask.new_zeros(len(padding_mask), columns, 1)
-        self.real.view(-1)[self._place] = True
+        self.real.view(-1)[self._column] = True
 
     def spread(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B C D"]:
         """Copy the real tokens of a padded batch to their columns; all other columns are zeros."""
         columns = x.new_zeros(self.real.numel(), x.size(-1))
-        return columns.index_copy(0, self._place, x.flatten(0, 1)[self._token]).unflatten(0, self.real.shape[:2])
+        return columns.index_copy(0, self._column, x.flatten(0, 1)[self._token]).unflatten(0, self.real.shape[:2])
 
     def collect(self, x: Float[Tensor, "B C D"]) -> Float[Tensor, "B T D"]:
         padded = x.new_zeros(self.shape.numel(), x.size(-1))
-        return padded.index_copy(0, self._token, x.flatten(0, 1)[self._place]).unflatten(0, self.shape)
+        return padded.index_copy(0, self._token, x.flatten(0, 1)[self._column]).unflatten(0, self.shape)
 
 
 def windows(x: Float[Tensor, "B C D"], size: int) -> Float[Tensor, "B W SD"]:
-    """Concatenate each vector with the next `size` - 1: a linear layer of these windows is a convolution."""
+    """Concatenate each vector with the next `size` - 1: a linear layer over these windows is a convolution."""
     count = x.size(1) - size + 1
     return torch.cat([x[:, first : first + count] for first in range(size)], dim=-1)
 
 
 def centred_windows(x: Float[Tensor, "B C D"], size: int) -> Float[Tensor, "B C SD"]:
-    """Concatenate each vector with its neighbours on both sides, one more after it if `size` is even; zero-padded."""
+    """Concatenate each vector with its neighbours on both sides, or with zeros beyond the ends.
+
+    If `size` is even, there is one more neighbour after the vector than before it.
+    """
     return windows(F.pad(x, (0, 0, (size - 1) // 2, size // 2)), size)

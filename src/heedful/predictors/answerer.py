@@ -56,7 +56,7 @@ class Answerer(TextPredictor[TokenClassifier, Answered]):
         self.causal = model.backbone.causal
 
     def answers(self, texts: Iterator[Text]) -> Iterator[Answered]:
-        """Answer each question from its text; the first text of a pair is the question, the second has the answer."""
+        """Answer each question from its text: a pair consists of a question and the text that contains the answer."""
         questions, copies = tee(map(self.read, texts))
         outputs = self.reader.read_groups([window.ids for window in windows] for _, windows in copies)
         for (context, windows), logits in zip(questions, outputs, strict=True):
@@ -69,7 +69,7 @@ class Answerer(TextPredictor[TokenClassifier, Answered]):
         return [Option(answer.answer, answer.probability)]
 
     def check(self, text: Text) -> None:
-        """Check that a question has a text, and leaves room for it."""
+        """Check that a question comes with a text, and leaves room for it."""
         self.read(Text(text.first, text.second and ""))
 
     def read(self, text: Text) -> tuple[Context, list[QuestionWindow]]:
@@ -93,7 +93,7 @@ def best_span(reading: QuestionWindow, logits: Tensor) -> SpanCandidate:
     nothing = log_probs[0].sum()
     spans = log_probs[1:, 0, None] + log_probs[1:, 1]  # (N, N): first and last token
 
-    # A span ends after it begins, is not too long, and begins and ends where this window has the most context.
+    # A span does not end before it begins, is not too long, and begins where this window has the most context.
     allowed = torch.ones_like(spans, dtype=torch.bool).triu().tril(MAX_ANSWER_TOKENS - 1)
     allowed[: window.first - window.begin] = False
     allowed[window.stop - window.begin :] = False
@@ -107,8 +107,8 @@ def best_span(reading: QuestionWindow, logits: Tensor) -> SpanCandidate:
 
 
 def answered(context: Context, candidates: Sequence[SpanCandidate]) -> Answered:
-    """Select the best answer among the candidates of all windows; "no answer" has its lowest probability."""
-    # By margin: each window has a separate softmax, so probabilities from different windows cannot be compared.
+    """Select the best answer among the candidates of all windows; "no answer" gets the lowest of its probabilities."""
+    # Margins are compared: each window has a separate softmax, so its probabilities cannot be compared with others.
     best = max(candidates, key=lambda candidate: (candidate.margin, -candidate.probability))
     begin, end = context.characters(*best.tokens) if best.tokens else (0, 0)
     return Answered(context.text[begin:end], begin, end, best.probability)

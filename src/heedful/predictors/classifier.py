@@ -37,10 +37,10 @@ class Classified:
 
 @dataclass(frozen=True)
 class Decision:
-    """Rule for the class of an input, given probabilities, and for the number of probabilities in an answer.
+    """Rule that chooses the class of an input, given the probabilities, and how many of these an answer contains.
 
-    Without thresholds, it is the most probable class. A class with a threshold is chosen if its probability reaches the
-    threshold; of several, the most probable one. Otherwise it is the most probable class without a threshold.
+    Without thresholds, the most probable class is chosen. A class with a threshold is chosen if its probability reaches
+    it (the most probable one, if there are several); otherwise, the most probable class without a threshold is chosen.
 
     Attributes:
         threshold: the minimum probability for a class to be predicted.

@@ -1,7 +1,7 @@
 """A text generator whose model runs on CTranslate2: greedy decoding, and scores of texts.
 
-Random tokens are drawn only by torch: CTranslate2 has a different random generator, and does not run one step at a
-time, so that the token could be drawn in between.
+Only torch samples random tokens: CTranslate2 has a different random generator, and does not run one step at a time,
+which would let heedful sample a token after each step.
 """
 
 from collections import defaultdict
@@ -29,7 +29,7 @@ from heedful.search.generation import GenerationRow
 from heedful.text.pipeline import EOS
 from heedful.text.tokenizer_pair import TokenizerPair
 
-MAX_LOGITS = 2**24  # in memory at a time, for scored texts
+MAX_LOGITS = 2**24  # in memory at a time while texts are scored
 PENALTIES = ("repetition_penalty", "frequency_penalty", "presence_penalty", "no_repeat_ngram")
 DEFAULTS = GenerateConfig()
 
@@ -38,7 +38,7 @@ def search_misfits(config: GenerateConfig) -> list[str]:
     """List the generation settings that CTranslate2 does not support, each with the supported values."""
     misfits = []
     if config.temperature != 0 and config.top_k != 1:
-        misfits.append(f"generate.temperature = {config.temperature:g}: must be 0, as torch draws the random tokens")
+        misfits.append(f"generate.temperature = {config.temperature:g}: must be 0, because only torch samples tokens")
     for name in PENALTIES:
         value, default = getattr(config, name), getattr(DEFAULTS, name)
         if value != default:
@@ -47,7 +47,7 @@ def search_misfits(config: GenerateConfig) -> list[str]:
 
 
 class DecoderOnly(CTranslate2Model):
-    """Language model: its greedy decoding, and scores of tokens."""
+    """Language model that decodes greedily, and scores tokens."""
 
     engine = "Generator"
 
@@ -62,7 +62,12 @@ class DecoderOnly(CTranslate2Model):
         return [result.log_probs[first:] for result, first in zip(results, firsts, strict=True)]
 
     def decode(
-        self, windows: Rows, take: Callable[[int, int], bool], max_tokens: int, min_tokens: int, never: Sequence[int]
+        self,
+        windows: Rows,
+        take: Callable[[int, int], bool],
+        max_tokens: int,
+        min_tokens: int,
+        suppressed: Sequence[int],
     ) -> Iterator[None]:
         """Continue windows with the most probable tokens; yield after each token of one window, or after each window.
 
@@ -71,7 +76,7 @@ class DecoderOnly(CTranslate2Model):
             take: Called with the index of a window and its next token; returns True if it was the last.
             max_tokens: Maximum number of tokens in a continuation, <eos> included.
             min_tokens: Minimum number of tokens before <eos> is allowed.
-            never: Tokens that are not generated.
+            suppressed: Tokens that are not generated.
         """
         steps: SimpleQueue[bool] = SimpleQueue()  # True at the end
         closed = Event()
@@ -81,7 +86,7 @@ class DecoderOnly(CTranslate2Model):
             # A single text is streamed token by token; for several, only their ends are reported.
             if ended or len(windows) == 1:
                 steps.put(False)
-            # True stops the row in CTranslate2, also if the caller has stopped reading the stream.
+            # True stops the row in CTranslate2, which is also right if the caller has stopped reading the stream.
             return ended or closed.is_set()
 
         def compute() -> None:
@@ -91,7 +96,7 @@ class DecoderOnly(CTranslate2Model):
                 max_batch_size=-(-len(windows) // usable_cores()),
                 max_length=max_tokens,
                 min_length=min_tokens,
-                suppress_sequences=as_tokens([token] for token in never),
+                suppress_sequences=as_tokens([token] for token in suppressed),
                 include_prompt_in_result=False,
                 return_end_token=True,
                 callback=step,
@@ -107,7 +112,7 @@ class DecoderOnly(CTranslate2Model):
             finally:
                 closed.set()
             with self.computing():
-                # Raises the error of the other thread, if there is one.
+                # Raises the error of the other thread, if any.
                 work.result()
 
 
@@ -128,7 +133,9 @@ class CTranslate2Generator(CTranslate2Predictor, Generator):
     def misfits(recipe: Recipe, tokenizers: TokenizerPair, options: Mapping[str, Any] | None) -> list[str]:
         del tokenizers
         if getattr(recipe.model, "positions", None) == "relative":
-            return ['model.positions = "relative": must be another one, as CTranslate2 misplaces tokens after a prompt']
+            return [
+                'model.positions = "relative": must be a different one, because CTranslate2 misplaces tokens after a prompt'
+            ]
         return [] if options is None else search_misfits(with_options(recipe.generate, options))
 
     def _prompts(self, options: GenerateOptions) -> InputKind[GenerationRequest]:
@@ -146,25 +153,25 @@ class CTranslate2Generator(CTranslate2Predictor, Generator):
         return self.model.score(windows, firsts, batch_tokens)
 
     def _run(self, rows: list[GenerationRow]) -> Iterator[None]:
-        # The rows of a call have the same settings, and CTranslate2 repeats the prompts of a batch in which one is a
-        # token.
+        # The rows of a call must have the same settings. Prompts of a single token are separate, because CTranslate2
+        # repeats all prompts of a batch in which there is one.
         groups: dict[tuple[int, bool, bool], list[GenerationRow]] = defaultdict(list)
         for row in rows:
             min_tokens = max(0, row.config.min_tokens - len(row.output))
             groups[min_tokens, row.config.ignore_eos, len(row.window) == 1].append(row)
         for (min_tokens, ignores_eos, _), group in groups.items():
-            yield from self._decode(group, min_tokens, [*self.never, EOS] if ignores_eos else self.never)
+            yield from self._decode(group, min_tokens, [*self.suppressed, EOS] if ignores_eos else self.suppressed)
 
-    def _decode(self, rows: list[GenerationRow], min_tokens: int, never: list[int]) -> Iterator[None]:
+    def _decode(self, rows: list[GenerationRow], min_tokens: int, suppressed: list[int]) -> Iterator[None]:
         """Generate tokens for rows until each has ended or fills the context of the model."""
 
-        def take(place: int, token: int) -> bool:
-            row = rows[place]
+        def take(index: int, token: int) -> bool:
+            row = rows[index]
             row.take(token, self.tokenizer.spell([token]))
             return row.done or (self.context is not None and len(row.window) > self.context)
 
         max_tokens = max(row.remaining for row in rows)
-        return self.model.decode([row.window for row in rows], take, max_tokens, min_tokens, never)
+        return self.model.decode([row.window for row in rows], take, max_tokens, min_tokens, suppressed)
 
     def _generations(self, rows: Sequence[GenerationRow]) -> Iterator[Generation]:
         def score(outputs: list[list[tuple[list[int], int]]]) -> list[list[float]]:
@@ -180,10 +187,10 @@ class CTranslate2Generator(CTranslate2Predictor, Generator):
 
 
 def predicting_windows(row: GenerationRow, context: int | None) -> list[tuple[list[int], int]]:
-    """Return the windows from which the tokens of an output were predicted, each with the index before the first."""
+    """Return the windows from which an output's tokens were predicted, each with the index before its first one."""
     windows = []
     tokens = [*row.output, EOS] if row.reason == "eos" else row.output
-    # The row is generated again without the model: it loses the same context tokens at the same steps.
+    # The generation is replayed without the model: the row loses the same context tokens at the same steps.
     replayed = GenerationRow(row.config, row.prompt)
     while tokens:
         replayed.crop(context)

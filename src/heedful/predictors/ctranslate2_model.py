@@ -31,11 +31,11 @@ T = TypeVar("T")
 
 
 def import_ctranslate2() -> Any:
-    """Import CTranslate2 without torch, which its converters import if possible but do not need.
+    """Import CTranslate2 without torch, which its converters import if possible, but do not need.
 
     None in `sys.modules` makes an import fail.
     """
-    # Packages that the program has imported are not hidden: it would lose them.
+    # Packages that the program has already imported are not hidden: it would lose them.
     hidden = {"torch", "transformers", "huggingface_hub"} - sys.modules.keys()
     for name in hidden:
         sys.modules[name] = cast("Any", None)
@@ -47,7 +47,7 @@ def import_ctranslate2() -> Any:
 
 
 def as_tokens(rows: Iterable[Sequence[int]]) -> list[list[str]]:
-    """Spell rows of token ids as the tokens of a converted model."""
+    """Convert rows of token ids to the tokens of a converted model, which are the ids as strings."""
     return [list(map(str, row)) for row in rows]
 
 
@@ -76,11 +76,11 @@ class CTranslate2Model:
         self.precision = precision
         self.reference = reference
         self.engines: dict[bool, Any] = {}
-        self.engine_for([[]])  # a damaged folder is an error now
+        self.engine_for([[]])  # so that a damaged folder raises an error now
 
     def engine_for(self, rows: Sequence[Any]) -> Any:
-        """Return the engine for many rows, which processes several at a time, or that for a few, each on all cores."""
-        # Two engines in a process wait for each other's threads, so the one for many rows, once open, serves all.
+        """Return the engine for many rows, which runs several at a time, or the one for a few, which uses all cores."""
+        # Two engines in a process wait for each other's threads, so the one for many rows, once open, serves all calls.
         many = len(rows) > MAX_FEW_ROWS or True in self.engines
         if many not in self.engines:
             cores = usable_cores()
@@ -99,7 +99,7 @@ class CTranslate2Model:
 
     @contextmanager
     def computing(self) -> Iterator[None]:
-        """Report an error of CTranslate2 with the model folder."""
+        """Turn an error from CTranslate2 into a RunError that names the model folder."""
         try:
             yield
         except RuntimeError as error:
@@ -108,14 +108,14 @@ class CTranslate2Model:
     def each(self, promises: Iterable[Any]) -> Iterator[Any]:
         """Wait for the results of CTranslate2's promises, in order."""
         for promise in promises:
-            # Not around the yield, because an error in the caller is not one of CTranslate2.
+            # The block does not include the yield, because an error in the caller does not come from CTranslate2.
             with self.computing():
                 result = promise.result()
             yield result
 
 
 class ScoredOutputs(Generic[T]):
-    """Outputs of one batch. Their token scores are computed together, when those of one output are first read.
+    """Outputs of one batch, whose token scores are computed together when those of one output are first read.
 
     Args:
         score: Computes the log-probabilities of the tokens of outputs.
@@ -124,7 +124,7 @@ class ScoredOutputs(Generic[T]):
     def __init__(self, score: Callable[[list[T]], list[list[float]]]) -> None:
         self.score = score
         self.outputs: list[T] = []
-        self.scores: list[list[float]] = []  # of the tokens of the first outputs
+        self.scores: list[list[float]] = []  # token scores of the first outputs, as far as they are computed
 
     def add(self, output: T, length: int) -> "LazyScores":
         """Add an output, and return the scores of its first `length` tokens, which are computed when first read."""
@@ -134,7 +134,7 @@ class ScoredOutputs(Generic[T]):
     def scores_of(self, number: int) -> list[float]:
         """Return the log-probabilities of the tokens of an output."""
         if number >= len(self.scores):
-            # All outputs added so far, since a batch takes less time than single rows.
+            # Score all outputs added so far, since a batch takes less time than single rows.
             self.scores += self.score(self.outputs[len(self.scores) :])
         return self.scores[number]
 
@@ -142,17 +142,17 @@ class ScoredOutputs(Generic[T]):
 class LazyScores(Sequence[float]):
     """Sequence of log-probabilities, which a function computes when one of them is first read."""
 
-    def __init__(self, compute: Callable[[], Sequence[float]], places: range) -> None:
+    def __init__(self, compute: Callable[[], Sequence[float]], indices: range) -> None:
         self.compute = compute
-        self.places = places
+        self.indices = indices
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.indices)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return LazyScores(self.compute, self.places[index])
-        return self.compute()[self.places[index]]
+            return LazyScores(self.compute, self.indices[index])
+        return self.compute()[self.indices[index]]
 
     def __repr__(self) -> str:
         return repr(list(self))
@@ -178,13 +178,13 @@ class CTranslate2Predictor(ABC):
 
     @abstractmethod
     def __init__(self, model: Any, tokenizers: TokenizerPair, options: Mapping[str, Any] | None) -> None:
-        """Create a predictor with settings that differ from those of the model's recipe."""
+        """Create a predictor; `options` are the settings that differ from those of the model's recipe."""
 
     @classmethod
     def task_misfits(cls, recipe: Recipe) -> list[str]:
-        """List what is wrong with a model's task, which must be one of the predictor's in `ENGINE_PREDICTORS`."""
-        place = f"{cls.__module__}:{cls.__name__}"
-        tasks = [task for task, each in ENGINE_PREDICTORS.places.items() if each == place]
+        """List what is wrong with a model's task, which `ENGINE_PREDICTORS` must map to this predictor."""
+        name = f"{cls.__module__}:{cls.__name__}"
+        tasks = [task for task, each in ENGINE_PREDICTORS.places.items() if each == name]
         return [] if recipe.task in tasks else [f'task = "{recipe.task}": must be one of {", ".join(tasks)}']
 
     @staticmethod
@@ -195,8 +195,8 @@ class CTranslate2Predictor(ABC):
         Args:
             recipe: The recipe of the model.
             tokenizers: Its tokenizers.
-            options: Settings that differ from those of the recipe; None: those of later calls, each of which checks
-                its settings.
+            options: Settings that differ from those of the recipe; None: they follow in later calls, each of which
+                checks its own.
         """
 
     @property

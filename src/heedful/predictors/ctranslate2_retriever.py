@@ -21,8 +21,8 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 BATCH_TOKENS = 2048  # processed by one core at a time
 
-# Like `POOLINGS` in `heedful.architectures.heads`, for rows padded on the right: from hidden states (B S D) and padding
-# mask (B S 1) to (B D).
+# Like `POOLINGS` in `heedful.architectures.heads`, for rows padded on the right: each maps hidden states (B S D) and a
+# padding mask (B S 1) to vectors (B D).
 POOLINGS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "first": lambda states, _: states[:, 0],
     "mean": lambda states, real: (states * real).sum(1) / real.sum(1),
@@ -33,7 +33,7 @@ POOLINGS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 
 class Encoder(CTranslate2Model):
-    """Text encoder, and the pooling of its hidden states."""
+    """Text encoder with pooling of its hidden states."""
 
     engine = "Encoder"
 
@@ -51,17 +51,17 @@ class Encoder(CTranslate2Model):
 
 
 class BatchedEncoder(BatchedModel):
-    """Runs an encoder on texts, in batches, several side by side."""
+    """Text encoder that runs on several batches in parallel."""
 
     def read_rows(self, rows: Sequence[list[int]], apply: Any, done: Done = lambda _: None) -> list[Any]:
         del apply
         model: Any = self.model
         outputs: list[Any] = [None] * len(rows)
-        places = list(batches(rows, BATCH_TOKENS))
-        # CTranslate2 releases Python's global lock while it runs, so that threads use several cores.
+        index_batches = list(batches(rows, BATCH_TOKENS))
+        # CTranslate2 releases Python's global interpreter lock while it runs, so that threads can use several cores.
         with ThreadPoolExecutor(usable_cores()) as executor:
-            results = executor.map(lambda batch: model.vectors([rows[i] for i in batch]), places)
-            for batch, vectors in zip(places, results, strict=True):
+            results = executor.map(lambda batch: model.vectors([rows[i] for i in batch]), index_batches)
+            for batch, vectors in zip(index_batches, results, strict=True):
                 for index, vector in zip(batch, vectors, strict=True):
                     outputs[index] = vector
                 done(len(batch))
@@ -85,7 +85,7 @@ class CTranslate2Retriever(CTranslate2Predictor, Retriever):
 
     @classmethod
     def task_misfits(cls, recipe: Recipe) -> list[str]:
-        """List what is wrong with the kind of a model: any bundled encoder of single texts gives vectors."""
+        """List what is wrong with a model's task and family; any bundled encoder of texts can compute vectors."""
         if TASKS.is_custom(recipe.task):
             return [f'task = "{recipe.task}": must be a bundled task']
         if recipe.data.modality != "text" or recipe.model.family != "encoder":

@@ -31,7 +31,7 @@ from heedful.text.speech_tokens import BEGIN, END, LANGUAGE, STEP, SpeechTokens
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
-MULTILINGUAL = ""  # the token that identifies OpenAI's multilingual vocabulary in CTranslate2
+MULTILINGUAL = ""  # the empty token, by which CTranslate2 identifies OpenAI's multilingual vocabulary
 
 
 def speech_misfits(recipe: Recipe, tokenizer: Tokenizer) -> list[str]:
@@ -45,12 +45,12 @@ def speech_misfits(recipe: Recipe, tokenizer: Tokenizer) -> list[str]:
 
 
 def ids_by_name(tokenizer: Tokenizer) -> dict[str, int]:
-    """Return heedful's ids by the names of tokens in a Whisper vocabulary."""
+    """Map the names of tokens in a Whisper vocabulary to heedful's ids."""
     return {**ids_of(json.loads(tokenizer.definition)), BEGIN: BOS, END: EOS}
 
 
 class SpeechModel(CTranslate2Model):
-    """Whisper, whose vocabulary has OpenAI's names and order."""
+    """Whisper model, whose vocabulary has OpenAI's names and order."""
 
     engine = "models.Whisper"
 
@@ -80,7 +80,7 @@ class CTranslate2Transcriber(CTranslate2Predictor, Transcriber):
         self.config = self.settings.decode
         ids = ids_by_name(self.tokenizer)
         self.ids = [ids[name] for name in model.vocabulary]
-        self.places = {token: place for place, token in enumerate(self.ids)}
+        self.engine_ids = {token: index for index, token in enumerate(self.ids)}
         if options is not None:
             refuse(speech_misfits(self.settings, self.tokenizer))
 
@@ -103,21 +103,21 @@ class CTranslate2Transcriber(CTranslate2Predictor, Transcriber):
             self._detect_languages(engine, batch, samples)
 
         # CTranslate2 has one limit for all rows of a call.
-        limits = [self._longest_output(reading, clip) for reading, clip in zip(batch, samples, strict=True)]
+        limits = [self._max_output_tokens(reading, clip) for reading, clip in zip(batch, samples, strict=True)]
         outputs: dict[int, tuple[Hypothesis, float]] = {}
         for limit in dict.fromkeys(limits):
-            places = [place for place, each in enumerate(limits) if each == limit]
-            results = self._generate(engine, [batch[i] for i in places], [samples[i] for i in places], limit)
-            outputs |= dict(zip(places, results, strict=True))
-        return [outputs[place] for place in range(len(batch))]
+            indices = [index for index, each in enumerate(limits) if each == limit]
+            results = self._generate(engine, [batch[i] for i in indices], [samples[i] for i in indices], limit)
+            outputs |= dict(zip(indices, results, strict=True))
+        return [outputs[index] for index in range(len(batch))]
 
     def _detect_languages(self, engine: Any, batch: list[Reading], samples: Sequence[np.ndarray]) -> None:
-        unknown = [place for place, reading in enumerate(batch) if reading.language is None]
+        unknown = [index for index, reading in enumerate(batch) if reading.language is None]
         if unknown:
-            rankings = engine.detect_language(self._features([samples[place] for place in unknown]))
-            for place, ranking in zip(unknown, rankings, strict=True):
+            rankings = engine.detect_language(self._features([samples[index] for index in unknown]))
+            for index, ranking in zip(unknown, rankings, strict=True):
                 match = LANGUAGE.fullmatch(ranking[0][0])
-                batch[place].language = match and match[1]
+                batch[index].language = match and match[1]
 
     def _features(self, samples: Sequence[np.ndarray]) -> Any:
         """Compute the frames (R M T) of clips, each as long as a window."""
@@ -134,21 +134,21 @@ class CTranslate2Transcriber(CTranslate2Predictor, Transcriber):
         prompts = [[*self.previous_tokens(), BOS, *self.prompt_tokens(reading)] for reading in batch]
         results = engine.generate(
             self._features(samples),
-            [[self.places[token] for token in prompt] for prompt in prompts],
+            [[self.engine_ids[token] for token in prompt] for prompt in prompts],
             beam_size=config.beam,
             patience=patience,
             num_hypotheses=round(config.beam * patience),
             length_penalty=engine_penalty(config),
-            max_length=2 * limit,  # of which an output has at most half
+            max_length=2 * limit,  # an output may have at most half of this
             return_scores=True,
             return_no_speech_prob=True,
             max_initial_timestamp_index=round(MAX_FIRST_SECONDS / STEP),
-            suppress_tokens=[place for place, token in enumerate(self.ids) if rules.never[token]],
+            suppress_tokens=[index for index, token in enumerate(self.ids) if rules.suppressed[token]],
         )
         for reading, result in zip(batch, results, strict=True):
             hypotheses = []
-            for places, score in zip(result.sequences_ids, result.scores, strict=True):
-                tokens = [self.ids[place] for place in places]
+            for engine_ids, score in zip(result.sequences_ids, result.scores, strict=True):
+                tokens = [self.ids[engine_id] for engine_id in engine_ids]
                 length = len(tokens) + (len(tokens) < limit)  # with <eos>
                 # CTranslate2's score is log P / |y|^exponent; heedful orders the outputs by a different penalty.
                 log_prob = score * length ** engine_penalty(config)
@@ -159,8 +159,8 @@ class CTranslate2Transcriber(CTranslate2Predictor, Transcriber):
 
     def _scorer(self, reading: Reading, tokens: list[int]) -> Callable[[], list[float]]:
         """Return a function that computes log P of the tokens of the next window, and of <eos>, with torch."""
-        place = reading.begin, reading.begin + reading.window_length
-        window = Reading(reading.audio, reading.windows, [place], language=reading.language)
+        stretch = reading.begin, reading.begin + reading.window_length
+        window = Reading(reading.audio, reading.windows, [stretch], language=reading.language)
 
         @cache
         def scores() -> list[float]:

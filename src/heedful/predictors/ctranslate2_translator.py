@@ -30,9 +30,9 @@ from heedful.text.tokenizer_pair import TokenizerPair
 if TYPE_CHECKING:
     from heedful.text.shortlist import Shortlist
 
-# Source tokens in a batch whose search chooses among the shortlists of all its rows: more rows would allow more tokens.
+# Maximum number of source tokens in a batch with shortlists: each row may use the tokens in the shortlists of all rows.
 SHORTLIST_TOKENS = 512
-NEVER = {str(PAD), str(BOS)}  # tokens that no output contains
+EXCLUDED = {str(PAD), str(BOS)}  # tokens that no output contains
 
 
 def search_misfits(config: DecodeConfig, tokenizers: TokenizerPair) -> list[str]:
@@ -52,7 +52,7 @@ def search_misfits(config: DecodeConfig, tokenizers: TokenizerPair) -> list[str]
 
 
 class EncoderDecoder(CTranslate2Model):
-    """Encoder-decoder, and its search."""
+    """Encoder-decoder with its search."""
 
     engine = "Translator"
 
@@ -74,43 +74,43 @@ class EncoderDecoder(CTranslate2Model):
     ) -> list[list[Hypothesis]]:
         """Find the outputs for rows of token ids as `heedful.search.source_to_target.search_rows` does.
 
-        An output is empty if torch must search for it: CTranslate2 would write <pad> or <bos> in a hypothesis.
+        The outputs of a row are empty if torch must search for them, because CTranslate2's contain <pad> or <bos>.
         """
         outputs: list[list[Hypothesis]] = [[] for _ in rows]
         batch = ScoredOutputs[tuple[int, list[int]]](  # the row of each hypothesis, and its tokens with <eos>
-            lambda pairs: self.score([rows[place] for place, _ in pairs], [tokens for _, tokens in pairs])
+            lambda pairs: self.score([rows[index] for index, _ in pairs], [tokens for _, tokens in pairs])
         )
         # CTranslate2 has one limit for all rows of a call. First, all rows are searched up to the largest limit. A row
         # whose search ended before its own limit is final; the others are searched again.
         # The longest rows come first, as in CTranslate2's batches, so that results arrive in this order.
-        places = sorted((place for place, row in enumerate(rows) if row), key=lambda place: -len(rows[place]))
+        indices = sorted((index for index, row in enumerate(rows) if row), key=lambda index: -len(rows[index]))
         # CTranslate2 has one shortlist for all rows of a batch. If the most probable token of all is in a row's own
         # shortlist, it is also the most probable one there, so greedy outputs with only such tokens are kept, and other
         # rows are searched again, each as a batch. In a beam search, tokens of other rows could displace better ones.
-        remaining = {(max(limits, default=0), shortlist is not None and config.beam > 1): places}
+        remaining = {(max(limits, default=0), shortlist is not None and config.beam > 1): indices}
         engine = self.engine_for(rows)
         while remaining:
             searches = [
-                (key, places, self._start(engine, [rows[place] for place in places], config, *key, shortlist))
-                for key, places in remaining.items()
+                (key, indices, self._start(engine, [rows[index] for index in indices], config, *key, shortlist))
+                for key, indices in remaining.items()
             ]
             remaining = {}
-            for (limit, alone), places, results in searches:
-                for place, result in zip(places, self.each(results), strict=True):
+            for (limit, alone), indices, results in searches:
+                for index, result in zip(indices, self.each(results), strict=True):
                     lengths = [len(tokens) + (len(tokens) < limit) for tokens in result.hypotheses]  # with <eos>
-                    if limit > limits[place] <= max(lengths):
-                        remaining.setdefault((limits[place], alone), []).append(place)
-                    elif shortlist and not alone and not shortlist.allows(rows[place], result.hypotheses[0]):
-                        remaining.setdefault((limit, True), []).append(place)
-                    elif all(map(NEVER.isdisjoint, result.hypotheses)):
-                        outputs[place] = hypotheses_of(place, result, lengths, config, batch, shortlist)
+                    if limit > limits[index] <= max(lengths):
+                        remaining.setdefault((limits[index], alone), []).append(index)
+                    elif shortlist and not alone and not shortlist.allows(rows[index], result.hypotheses[0]):
+                        remaining.setdefault((limit, True), []).append(index)
+                    elif all(map(EXCLUDED.isdisjoint, result.hypotheses)):
+                        outputs[index] = hypotheses_of(index, result, lengths, config, batch, shortlist)
                         done(1)
         return outputs
 
     def _start(
         self, engine: Any, rows: Rows, config: DecodeConfig, limit: int, alone: bool, shortlist: "Shortlist | None"
     ) -> Any:
-        """Begin to search rows up to one limit, perhaps each alone; return CTranslate2's promise for each result."""
+        """Begin to search rows up to one limit, each in its own batch if `alone`; return a promise for each result."""
         patience = config.patience if config.beam > 1 else 1
         tokens = max(1, config.batch_tokens // config.beam)
         return engine.translate_batch(
@@ -130,30 +130,30 @@ class EncoderDecoder(CTranslate2Model):
         )
 
     def score(self, sources: Rows, targets: Rows) -> list[list[float]]:
-        """Compute log P of each token of each target given its source; rows of token ids, targets with <eos>.
+        """Compute log P of each token of each target given its source; both are rows of ids, and targets end in <eos>.
 
         CTranslate2 scores <eos> as well, but an output that was cut at the last learned position leaves no room for it.
         Such an output is scored by torch.
         """
         limit = self.max_target_positions() or math.inf
-        long = {place for place, target in enumerate(targets) if len(target) > limit}
+        long = {index for index, target in enumerate(targets) if len(target) > limit}
         results = self.engine_for(sources).score_batch(
             as_tokens(sources),
-            as_tokens([] if place in long else row[:-1] for place, row in enumerate(targets)),
+            as_tokens([] if index in long else row[:-1] for index, row in enumerate(targets)),
             max_input_length=0,
             max_batch_size=DecodeConfig.batch_tokens,
             batch_type="tokens",
         )
         scores = [result.log_probs for result in results]
-        for place in long:
-            [scores[place]] = self.reference()._score_rows([[*sources[place], EOS]], [targets[place][:-1]])
+        for index in long:
+            [scores[index]] = self.reference()._score_rows([[*sources[index], EOS]], [targets[index][:-1]])
         return scores
 
 
 def engine_penalty(config: DecodeConfig) -> float:
     """Return the exponent of a length penalty |y|^exponent like that of heedful, which orders CTranslate2's outputs.
 
-    In a beam search it is not 0, because the search would then end earlier than heedful's.
+    In a beam search it is not 0, because the search would otherwise end earlier than heedful's.
     """
     if config.beam == 1:
         return 0.0
@@ -162,7 +162,7 @@ def engine_penalty(config: DecodeConfig) -> float:
 
 
 def hypotheses_of(
-    place: int,
+    index: int,
     result: Any,
     lengths: Sequence[int],
     config: DecodeConfig,
@@ -175,8 +175,8 @@ def hypotheses_of(
         # CTranslate2's score is log P / |y|^exponent; heedful's penalty replaces the divisor.
         log_prob, penalty = score * length ** engine_penalty(config), length_penalty(length, config)
         ids = list(map(int, tokens))
-        scores = batch.add((place, [*ids, EOS]), length)
-        # Among the tokens of a shortlist, an output is more probable than among all.
+        scores = batch.add((index, [*ids, EOS]), length)
+        # An output is more probable among the tokens of a shortlist than among all tokens.
         known = None if shortlist else log_prob
         hypotheses.append((log_prob / penalty, Hypothesis(ids, scores, penalty, known)))
     return [hypothesis for _, hypothesis in sorted(hypotheses, key=lambda pair: -pair[0])[: config.n_best]]
@@ -210,13 +210,13 @@ class CTranslate2Translator(CTranslate2Predictor, Translator):
         limits = [self.longest_output(len(row)) for row in rows]
         shortlist = self.tokenizers.shortlist if self.config.shortlist else None
         outputs = self.model.search(rows, limits, self.config, done, shortlist)
-        remaining = [place for place, row in enumerate(rows) if row and not outputs[place]]
+        remaining = [index for index, row in enumerate(rows) if row and not outputs[index]]
         # These rows have outputs with tokens that only torch can exclude; see `EncoderDecoder.search`.
         if remaining:
             reference = self.model.reference().with_options(**asdict(self.config))
-            searches = reference.search_rows([rows[place] for place in remaining])
-            for place, hypotheses in zip(remaining, searches, strict=True):
-                outputs[place] = hypotheses
+            searches = reference.search_rows([rows[index] for index in remaining])
+            for index, hypotheses in zip(remaining, searches, strict=True):
+                outputs[index] = hypotheses
         done(len(remaining) + sum(not row for row in rows))
         return outputs
 

@@ -16,7 +16,7 @@ from heedful.predictors.text_predictor import row_inputs
 from heedful.text.sequences import sequence
 from heedful.text.tokenizer import BOS, EOS, MASK, Tokenizer
 
-GAP = re.compile(r" ?(?:\[MASK\]|<mask>)")  # a word with the space before it, as the tokenizer splits text
+GAP = re.compile(r" ?(?:\[MASK\]|<mask>)")  # with the space before it, which the tokenizer makes part of a word
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class MaskCandidate:
 
 
 class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
-    """Fills [MASK] gaps in texts: a masked language model with its tokenizer.
+    """Filler of [MASK] gaps in texts: a masked language model with its tokenizer.
 
     Args:
         model: the masked language model.
@@ -76,13 +76,13 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
         return row_inputs(self.model, row)
 
     def ranked_options(self, value: str, second: str | None) -> list[Answer]:
-        """Return the candidates for each gap; nothing for a pair, or a text without gaps."""
+        """Return the candidates for each gap; return [] for a pair, or for a text without gaps."""
         if second is not None or not GAP.search(value):
             return []
-        gaps = [place for place, token in enumerate(self.encode(value)) if token == MASK]
+        gaps = [position for position, token in enumerate(self.encode(value)) if token == MASK]
         return [
-            Answer([Option(candidate.text, candidate.probability) for candidate in candidates], place)
-            for place, candidates in zip(gaps, self.fill(value, MAX_OPTIONS), strict=True)
+            Answer([Option(candidate.text, candidate.probability) for candidate in candidates], position)
+            for position, candidates in zip(gaps, self.fill(value, MAX_OPTIONS), strict=True)
         ]
 
     def unknown(self, text: str) -> list[str]:

@@ -77,7 +77,7 @@ class Generator(Predictor["LanguageModel", Generation]):
         self.context = context
 
     @cached_property
-    def never(self) -> list[int]:
+    def suppressed(self) -> list[int]:
         """The ids of tokens that are never generated."""
         # Training text contains <unk> and <eos> but no other special tokens, so the logits of the others are
         # meaningless.
@@ -218,11 +218,12 @@ class Generator(Predictor["LanguageModel", Generation]):
             yield from self._generations(rows)
 
     def reads_whole(self, prompt: str) -> bool:
-        """True if a prompt fits into the model's context; only the last part of a longer one is read."""
+        """Return True if a prompt fits into the model's context; only the last part of a longer one is read."""
         return self.context is None or len(self.tokenizer.encode(prompt)) <= self.context
 
     def _rows(self, requests: list[GenerationRequest]) -> list[GenerationRow]:
-        space = self.tokenizer.first_space  # the tokenizer adds it, which must not begin a text after an empty prompt
+        # The tokenizer adds a space, with which a text after an empty prompt must not begin.
+        space = self.tokenizer.first_space
         prompts = self.tokenizer.encode_batch([request.prompt for request in requests])
         return [
             GenerationRow(request.config, prompt, TextStream(request.config.stop, prefix="" if prompt else space))
@@ -252,7 +253,7 @@ class Generator(Predictor["LanguageModel", Generation]):
         """Generate tokens for a batch until each row has ended or fills the context of the model."""
         from heedful.search.prompt_to_text import continue_rows
 
-        return continue_rows(self.model, rows, self.context, self.never, self.tokenizer.spell)
+        return continue_rows(self.model, rows, self.context, self.suppressed, self.tokenizer.spell)
 
     def _generations(self, rows: Sequence[GenerationRow]) -> Iterator[Generation]:
         return (Generation(row.text.text, row.output, row.scores, row.reason) for row in rows)

@@ -1,4 +1,4 @@
-"""Search among images and texts: both become vectors in the same space, where those nearest to a query are found."""
+"""Search among images and texts: both become vectors in one space, in which those nearest to a query are found."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -46,7 +46,7 @@ class ImageTextRetriever(VectorPredictor[DualEncoder, Input]):
         self.width = model.size
 
     def read(self, value: object) -> str | NDArray[np.uint8]:
-        """Return a text unchanged, and an image decoded."""
+        """Return a text unchanged; decode an image."""
         checked = as_input(value)
         return checked if isinstance(checked, str) else self.images.decoded(checked)
 

@@ -1,4 +1,4 @@
-"""Translation of lines that preserves literals: addresses, tags, long numbers and other parts that are not language."""
+"""Translation of lines that preserves literals: URLs, tags, long numbers and other parts that are not language."""
 
 import re
 from collections import Counter
@@ -87,7 +87,7 @@ def literals(text: str) -> list[Span]:
 
 
 def edges(text: str) -> tuple[str, str, str]:
-    """Split a text into its beginning, its core and its end; blanks, bullets, tags and such belong to the ends."""
+    """Split a text into its beginning, its core and its end; blanks, bullets, tags and the like are not in the core."""
     begin, end = len(text) - len(text.lstrip(_BLANKS)), len(text.rstrip(_BLANKS))
     if bullet := _BULLET.match(text, begin, end):
         begin = bullet.end()
@@ -98,7 +98,7 @@ def edges(text: str) -> tuple[str, str, str]:
     for span in reversed(spans):
         if begin <= span.begin and not text[span.end : end].strip(_BLANKS):
             end = span.begin
-    # A text of literals alone is consumed from both ends: nothing is left between them.
+    # A text that consists of literals is consumed from both ends, so that nothing is left between them.
     core = text[begin:end] if begin < end else ""
     begin += len(core) - len(core.lstrip(_BLANKS))
     core = core.strip(_BLANKS)
@@ -124,31 +124,32 @@ def _is_balanced(text: str, opening: str, closing: str) -> bool:
 
 
 def has_language(text: str) -> bool:
-    """True if a text has a letter outside its literals."""
+    """Return True if a text has a letter outside its literals."""
     return any(map(str.isalpha, "".join(outside(text, literals(text)))))
 
 
 def outside(text: str, spans: Sequence[Span]) -> list[str]:
-    """Return the parts of a text before, between and after the `spans`, one more than there are spans."""
+    """Return the parts of a text before, between and after the `spans`, which are one more than the spans."""
     begins, ends = [0, *(span.end for span in spans)], [*(span.begin for span in spans), len(text)]
     return [text[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
 
 NAMES = ("Tom", "Boston", "Ken", "Bob", "Paris", "Jim")  # models for many languages leave them untranslated
 NUMBERS = ("37", "58", "64", "85", "92", "43")
-MAX_TRIES = 3  # of different names
+MAX_TRIES = 3  # number of times that a text is translated with names, each time with different ones
 CLOSING_TAGS = ("</", "]")
 ENDS = tuple(".!?…:;,。！？：；，、؟।\"'”’)]»")
 NUMBER = re.compile(r"\d[\d.,'’\u00a0\u202f ]*")
-NOTATION = re.compile(r"\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+|\d+[.,]\d{1,2}")  # thousands and decimals, by language
-# Words that are repeated more than three times in a row: written once, unless the source has such words, too.
+# Thousands separators and decimals, which languages write differently
+NOTATION = re.compile(r"\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+|\d+[.,]\d{1,2}")
+# Words that are repeated more than three times in a row are written once, unless the source has such repetitions, too.
 REPETITION = re.compile(r"\b(\w+(?:\W+\w+){0,4}?)(?:\W+\1\b){3,}", re.IGNORECASE)
-DOUBLING = re.compile(r"\b(\w+)(?:\W+\1\b)+", re.IGNORECASE)  # of a single word, even once
+DOUBLING = re.compile(r"\b(\w+)(?:\W+\1\b)+", re.IGNORECASE)  # a single word that is repeated at least once
 MIN_REPETITIONS = 4  # of three words, in a translation that loops
 _WIDE_STOPS = ("。", "！", "？")
-UNTRANSLATED = Hypothesis([], [0.0], 1.0)  # of a line of literals
+UNTRANSLATED = Hypothesis([], [0.0], 1.0)  # for a line that consists of literals
 
-Steps = Generator[list[str], list[Translation], Translation]  # yields texts, receives their translations, returns one
+Steps = Generator[list[str], list[Translation], Translation]  # yields texts, is sent their translations, returns one
 
 
 @dataclass
@@ -179,7 +180,7 @@ class LiteralPreservingTranslator:
         requests = {number: next(line) for number, line in enumerate(lines)}
         remaining = len(lines)
 
-        def advance(count: int) -> None:  # a line may need several texts, and counts once
+        def advance(count: int) -> None:  # a line may need several texts, but counts once
             nonlocal remaining
             done(min(count, remaining))
             remaining -= min(count, remaining)
@@ -244,7 +245,7 @@ class LiteralPreservingTranslator:
         translation = yield from self._plain(text)
         if all(_is_kept(text[span.begin : span.end], span, text, translation.text) for span in spans):
             return translation
-        # Then try common names and numbers in their places, which the model copies more reliably.
+        # Then replace them with common names and numbers, which the model copies more reliably.
         for stand_ins in _stand_ins(text, spans):
             translation = yield from self._plain(_joined(outside(text, spans), stand_ins))
             # ASCII boundaries only: Chinese characters may touch a name, and \b would treat them as part of it.
@@ -280,18 +281,18 @@ class LiteralPreservingTranslator:
         translation = yield from self._sentence(" ".join(source))
         words = translation.text.split(" ")
         before = [len("".join(parts[: number + 1]).split()) for number in range(len(tags))]
-        places = [round(count / max(len(source), 1) * len(words)) for count in before]
+        positions = [round(count / max(len(source), 1) * len(words)) for count in before]
         opening: list[str] = [""] * len(words)  # the tags before and after each word
         closing: list[str] = [""] * len(words)
-        first = 0  # a tag is closed after this word at least: the one before which the last tag is opened
-        for tag, share, part in zip(_texts(text, tags), places, parts, strict=False):
+        first = 0  # the earliest word after which a tag may be closed: the one before which the last tag was opened
+        for tag, share, part in zip(_texts(text, tags), positions, parts, strict=False):
             closes = tag.startswith(CLOSING_TAGS)
-            place = min(max(share, first), len(words)) if closes else share
-            if place and (place == len(words) or (not part.endswith((" ", "\t")) and closes)):
-                closing[place - 1] += tag
+            position = min(max(share, first), len(words)) if closes else share
+            if position and (position == len(words) or (not part.endswith((" ", "\t")) and closes)):
+                closing[position - 1] += tag
             else:
-                opening[place] += tag
-                first = place + 1
+                opening[position] += tag
+                first = position + 1
         for number, word in enumerate(words):
             core = word.rstrip(".,;:!?") if closing[number] else word  # a tag goes before the punctuation
             words[number] = f"{opening[number]}{core}{closing[number]}{word[len(core) :]}"
@@ -300,7 +301,7 @@ class LiteralPreservingTranslator:
     def _plain(self, text: str) -> Steps:
         """Translate a text without literals in each of its readings, and keep what the model is most certain of.
 
-        All translations of a text that is not language may loop: then the text itself is returned.
+        If all translations loop, as they may for a text that is not language, the text itself is returned.
         """
         readings = self._readings(text)
         results = iter((yield [sentence for reading in readings for sentence in reading.sentences]))
@@ -318,7 +319,7 @@ class LiteralPreservingTranslator:
         return max(translations, key=itemgetter(0))[1]
 
     def _readings(self, text: str) -> list["Reading"]:
-        """Return the text as it is, and as sentences: most models are trained on single sentences with full stops."""
+        """List the text as it is, and as sentences: most models are trained on single sentences with full stops."""
         readings = [Reading([text])]
         recipe = self.translator.recipe
         sentences = [each for each in segment(recipe.data.source_language if recipe else "en", text) if each.strip()]
@@ -331,7 +332,7 @@ class LiteralPreservingTranslator:
 
 
 class Reading(NamedTuple):
-    """Sentences that a text is translated as, and the blanks between them."""
+    """Reading of a text: the sentences into which it is split for translation, and the blanks between them."""
 
     sentences: list[str]
     blanks: Sequence[str] = ()
@@ -350,7 +351,7 @@ class Reading(NamedTuple):
 
 
 def loops(text: str, translation: str) -> bool:
-    """True if a translation has the same three words at least four times, and twice as often as its source has any."""
+    """Return True if a translation has the same three words at least four times, and twice as often as its source."""
 
     def most_repeated(text: str) -> int:
         words = re.findall(r"\w+", text.lower())
@@ -361,14 +362,14 @@ def loops(text: str, translation: str) -> bool:
 
 def _mean_log_prob(translations: Sequence[Translation]) -> float:
     best = [translation.alternatives[0].hypothesis for translation in translations if translation.alternatives]
-    # The sum of the scores of an output is often known, while those of its tokens are not computed yet.
+    # The total score of an output is often known before the scores of its tokens are computed.
     total, tokens = sum(each.score * each.penalty for each in best), sum(len(each.token_scores) for each in best)
     return total / tokens if tokens else float("-inf")
 
 
 def _of_parts(parts: Sequence[Translation], text: str) -> Translation:
-    """Return the translation of a text from those of its parts."""
-    # It has one hypothesis: that of an incomplete part, if any, or it would count as complete.
+    """Combine the translations of parts into that of a text."""
+    # It has one hypothesis: that of an incomplete part, if any; otherwise it would count as complete.
     first = next((part for part in parts if not part.complete), parts[0])
     return _with_text(Translation(first.alternatives, any(part.truncated for part in parts)), text)
 
@@ -381,7 +382,7 @@ def _in_sentence_case(part: str, *, first: bool) -> str:
 
 
 def _is_kept(literal: str, span: Span, text: str, translation: str) -> bool:
-    """True if a translation contains a literal unchanged, or a number in the notation of the other language."""
+    """Return True if a translation contains a literal unchanged, or a number in the other language's notation."""
     if translation.count(literal) >= text.count(literal):
         return True
     if span.kind != "number" or not NOTATION.fullmatch(literal):

@@ -22,8 +22,9 @@ class ClassifiedMedia(Classified):
     """Class predicted for a file, with the probability of each class.
 
     Attributes:
-        windows: number of parts of audio that is longer than the model can read; their probabilities are averaged.
-        silent: True for silent audio, for which the model predicts a class nevertheless.
+        windows: number of parts in which audio longer than the model can read was read, else 1; their probabilities
+            are averaged.
+        silent: True for silent audio, for which the model still predicts a class.
     """
 
     windows: int = 1

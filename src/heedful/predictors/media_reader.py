@@ -28,7 +28,7 @@ D = TypeVar("D")
 
 
 class _ByName(type):
-    """Metaclass of a class that stands for Pillow's image class; Pillow need not be installed."""
+    """Metaclass of a class that stands in for Pillow's image class; Pillow need not be installed."""
 
     def __instancecheck__(cls, value: object) -> bool:
         return any((kind.__module__, kind.__name__) == ("PIL.Image", "Image") for kind in type(value).__mro__)
@@ -45,7 +45,7 @@ WINDOW = 16  # batches that are decoded at a time
 
 
 class MediaReader:
-    """Runs a model on images, audio or videos, in batches. The result of one never depends on the others."""
+    """Reader that runs a model on images, audio or videos in batches. The result of one never depends on the others."""
 
     def __init__(self, model: Model, recipe: Recipe) -> None:
         self.model = model
@@ -115,7 +115,7 @@ class MediaReader:
                     inputs, padding_mask = padded([self.modality.features(window[i]) for i in batch])
                     results |= zip(batch, apply(inputs.to(device), padding_mask.to(device)), strict=True)
                     done(len(batch))
-            # After inference mode, which would otherwise be active in the caller while this generator waits.
+            # Yield after inference mode, which would otherwise be active in the caller while this generator waits.
             yield from (results[index] for index in range(len(window)))
 
     def windows(self, decoded: Iterable[np.ndarray], tokens: int) -> Iterator[list[np.ndarray]]:

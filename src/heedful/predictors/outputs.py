@@ -25,7 +25,7 @@ class CutOutputs:
         *,
         in_training: bool = False,
     ) -> str | None:
-        """Return a sentence about the cut outputs with the remedy; None if there are none.
+        """Return a sentence about the cut outputs and the remedy; None if no output was cut.
 
         Args:
             config: the settings of the search.
@@ -35,7 +35,7 @@ class CutOutputs:
         """
         if not self.cut:
             return None
-        learned = "" if positions is None else f" (at most the {positions:,} positions that the model learns)"
+        learned = "" if positions is None else f" (at most the {positions:,} positions that the model has learned)"
         remedy = "unless they repeat themselves,"
         if in_training:
             remedy = "if they repeat themselves, train longer, otherwise"

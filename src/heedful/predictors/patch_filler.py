@@ -93,10 +93,10 @@ class PatchFiller(Predictor[MaskedPatchModel, FilledImage]):
         hidden = masked_patches(self.images.config.grid, self.rate, seed, 0, 0)
 
         def fill(inputs: Tensor, padding_mask: Tensor) -> list[FilledImage]:
-            places = torch.from_numpy(hidden).to(inputs.device).expand(len(inputs), -1, -1)
-            predicted = denormalise_patches(self.model(inputs, padding_mask, places).float(), inputs, patch)
+            mask = torch.from_numpy(hidden).to(inputs.device).expand(len(inputs), -1, -1)
+            predicted = denormalise_patches(self.model(inputs, padding_mask, mask).float(), inputs, patch)
             # Visible patches come from the image: the loss covers only masked patches (He et al. 2022, section 3).
-            filled = unpatchify(torch.where(places[..., None], predicted, patchify(inputs, patch)), patch)
+            filled = unpatchify(torch.where(mask[..., None], predicted, patchify(inputs, patch)), patch)
             pairs = zip(self.images.pixels(inputs), self.images.pixels(filled), strict=True)
             return [FilledImage(original, hidden, new) for original, new in pairs]
 

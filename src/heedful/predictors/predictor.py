@@ -1,4 +1,4 @@
-"""Base class of all predictors (translator, generator, classifier ...): inputs, device, precision, calls."""
+"""Base class of all predictors (translator, generator, classifier, ...): inputs, device, precision, calls."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class InputKind(Generic[T]):
-    """Kind of input that a predictor takes, such as texts: one is distinguished from several, and each is read.
+    """Kind of input that a predictor takes, such as texts: it distinguishes one input from several, and reads each.
 
     Attributes:
         noun: the name of one input in messages, such as "text".
@@ -48,7 +48,7 @@ class InputKind(Generic[T]):
         return list(answers(self.each(inputs)))
 
     def each(self, inputs: object) -> Iterator[T]:
-        """Iterate over the inputs of an iterable and read each; an error names the number of the input, from 1."""
+        """Iterate over the inputs in an iterable, and read each; an error gives the number of the input, from 1."""
         if isinstance(inputs, self.types):
             raise InputError(
                 f"{described(inputs)} is a single {self.noun}, but several are expected here; put it in a list"
@@ -104,7 +104,7 @@ def check_one_text(options: Mapping[str, object], config: DecodeConfig, remedy: 
 
 
 class ModelInputs(NamedTuple):
-    """Arguments of a model for one input without padding, and what is at the positions of its first stack."""
+    """Arguments of a model for one input without padding, and what the positions of its first stack represent."""
 
     arguments: "Sequence[torch.Tensor]"
     tokens: "list[int] | np.ndarray"  # token ids, or a decoded file
@@ -157,7 +157,7 @@ class Predictor(ABC, Generic[M_co, A_co]):
 
     @cached_property
     def tokenizers(self) -> TokenizerPair:
-        """Tokenizers of what the model reads and of what it generates: one twice, or none for a model without text."""
+        """Tokenizers of the text that the model reads and generates: the same one twice, or none if it has no text."""
         return NoTokenizers() if self.tokenizer is None else TokenizerPair(self.tokenizer, self.tokenizer)
 
     def _configured(self: P, options: Mapping[str, Any]) -> P:
@@ -195,7 +195,7 @@ class Predictor(ABC, Generic[M_co, A_co]):
         return None
 
     def ranked_options(self, value: Any, second: str | None) -> list[Answer]:
-        """Return the possible outputs for a text, a pair or a file, for the inspector; none if the model ranks none."""
+        """Return the possible outputs for a text, a pair or a file, for the inspector; [] if the model ranks none."""
         del value, second
         return []
 

@@ -49,13 +49,17 @@ def write_index(path: Path, vectors: np.ndarray, sources: Mapping[str, str]) -> 
 
 
 def read_index(path: Path, sources: Mapping[str, str]) -> np.ndarray:
-    """Read the vectors of an index file written by `write_index`, unchanged and from sources with the same digests."""
+    """Read the vectors of an index file that `write_index` wrote.
+
+    Raises:
+        InputError: The file is damaged, or it was written for sources with other digests.
+    """
     try:
         with safe_open(path, framework="numpy") as file:
             facts, vectors = file.metadata() or {}, file.get_tensor(VECTORS)
     except (OSError, SafetensorError) as error:
         raise InputError(f"{path}: is not a readable index ({error}); delete it, or choose another file") from error
-    # The digest covers the bytes, which are the same for a different shape.
+    # The digest covers only the bytes, which are the same for a different shape.
     shape = facts.get(SHAPE, str(vectors.shape))  # an older index does not store it
     is_sound = vectors.dtype == np.float32 and vectors.ndim == 2 and str(vectors.shape) == shape
     if not is_sound or facts.get(DIGEST) != digest(vectors):
@@ -63,7 +67,7 @@ def read_index(path: Path, sources: Mapping[str, str]) -> np.ndarray:
     changed = [name for name, value in sources.items() if facts.get(name) != value]
     if changed:
         raise InputError(
-            f"{path}: belongs to another {' and another '.join(changed)}; delete it to create it again, or choose "
+            f"{path}: was built for a different {' and a different '.join(changed)}; delete it to create it again, or choose "
             "another file"
         )
     return vectors
@@ -96,7 +100,7 @@ class VectorPredictor(Predictor[M_co, Vectors], Generic[M_co, I_contra]):
 
     @abstractmethod
     def vectors(self, inputs: Iterable[Any], done: Done = lambda _: None) -> Iterator[Vectors]:
-        """Encode inputs that were read, in order and in bounded memory; yield the vector of each, (D,)."""
+        """Encode inputs that `inputs` has read, in order and in bounded memory; yield the vector of each, (D,)."""
 
     @overload
     def encode(self, inputs: I_contra, done: Done = ...) -> Vectors: ...
@@ -127,7 +131,7 @@ class VectorPredictor(Predictor[M_co, Vectors], Generic[M_co, I_contra]):
     def search(
         self, queries: object, corpus: Iterable[I_contra], k: int = 10, vectors: Vectors | None = None
     ) -> list[Hit] | list[list[Hit]]:
-        """Find what is nearest to a query, or to each of several, best first; ties are in the order of the corpus.
+        """Find what is nearest to a query, or to each of several queries, best first; ties are in corpus order.
 
         Args:
             queries: one input, or an iterable of inputs, as for `encode`.
@@ -145,9 +149,9 @@ class VectorPredictor(Predictor[M_co, Vectors], Generic[M_co, I_contra]):
             )
 
         def answers(each: Iterator[Any]) -> Iterator[list[Hit]]:
-            scores, places = nearest(stacked(self.vectors(each), self.width), index, k)
-            for row in zip(scores.tolist(), places.tolist(), strict=True):
-                yield [Hit(score, place, self.name_of(items[place])) for score, place in zip(*row, strict=True)]
+            scores, numbers = nearest(stacked(self.vectors(each), self.width), index, k)
+            for row in zip(scores.tolist(), numbers.tolist(), strict=True):
+                yield [Hit(score, number, self.name_of(items[number])) for score, number in zip(*row, strict=True)]
 
         return self.inputs.one_or_all(answers, queries)
 
@@ -182,8 +186,8 @@ def warn_of_mean_vectors(path: Path, task: str) -> None:
     """Warn that the vectors of a model for another task are the means of its hidden states."""
     if task != "ranking":
         LOG.warning(
-            '%s was trained for the task "%s", not for sentence vectors, which are the means of its hidden states; '
-            'fine-tune it for task = "ranking" to get better ones',
+            '%s was trained for the task "%s", not for sentence vectors, so the means of its hidden states are used; '
+            'fine-tune it for task = "ranking" to get better vectors',
             path,
             task,
         )
@@ -198,15 +202,16 @@ def nearest(queries: Vectors, vectors: Vectors, k: int) -> tuple[Vectors, NDArra
     """Find the k vectors (N, D) with the largest dot products for each query (Q, D).
 
     Returns:
-        Scores in descending order, and the indices of the vectors, ties by lower index; both (Q, min(k, N)).
+        The scores in descending order, and the indices of their vectors, the lower one first for equal scores. Both
+        have the shape (Q, min(k, N)).
     """
-    scores, places = np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
+    scores, indices = np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
     # In blocks, because all scores at once would be (Q, N).
     for start in range(0, len(vectors), BLOCK):
         block = queries @ vectors[start : start + BLOCK].T
         numbers = np.broadcast_to(np.arange(start, start + block.shape[1]), block.shape)
-        # The best so far come first, so that the stable sort keeps the lower index of equal scores.
-        scores, places = np.concatenate([scores, block], axis=1), np.concatenate([places, numbers], axis=1)
+        # The best so far come first, so that the stable sort keeps the lower index first for equal scores.
+        scores, indices = np.concatenate([scores, block], axis=1), np.concatenate([indices, numbers], axis=1)
         order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        scores, places = np.take_along_axis(scores, order, axis=1), np.take_along_axis(places, order, axis=1)
-    return scores, places
+        scores, indices = np.take_along_axis(scores, order, axis=1), np.take_along_axis(indices, order, axis=1)
+    return scores, indices

@@ -22,33 +22,33 @@ from heedful.predictors.word_times import Word
 from heedful.text.speech_tokens import STEP, SpeechTokens
 from heedful.text.tokenizer import BOS, EOS, PAD
 
-MAX_FIRST_SECONDS = 1.0  # by which the first segment of a window begins
+MAX_FIRST_SECONDS = 1.0  # within which the first segment of a window begins
 MIN_SECONDS = 0.1  # a shorter rest at the end of long audio contains no separate speech
 
 
 @dataclass(frozen=True)
 class SpeechRules:
-    """Rules for the tokens of a transcript: which are allowed after those generated so far."""
+    """Rules for the tokens of a transcript: which ones may follow those generated so far."""
 
-    never: Bool[Tensor, " V"]  # True for tokens that are never generated
-    never_first: Bool[Tensor, " V"]  # True for tokens that are never generated first
+    suppressed: Bool[Tensor, " V"]  # True for tokens that are never generated
+    suppressed_first: Bool[Tensor, " V"]  # True for tokens that are never generated first
     times: range  # the ids of the timestamps; empty if none are generated
 
     @classmethod
     def of(cls, tokens: SpeechTokens, config: TranscribeConfig, times: range, vocabulary: int) -> "SpeechRules":
-        """Create the rules for a model with V tokens: those in its settings, and no token of a prompt."""
-        never, first = (torch.zeros(vocabulary, dtype=torch.bool) for _ in range(2))
+        """Create the rules for a model with V tokens, which suppress those in the settings and those of a prompt."""
+        suppressed, first = (torch.zeros(vocabulary, dtype=torch.bool) for _ in range(2))
         # <eos> is one of the controls in Whisper's vocabulary, but ends every transcript.
-        never[sorted({PAD, BOS, *config.suppress, *(tokens.controls - set(times))} - {EOS})] = True
+        suppressed[sorted({PAD, BOS, *config.suppress, *(tokens.controls - set(times))} - {EOS})] = True
         first[list(config.suppress_first)] = True
-        return cls(never, never | first, times)
+        return cls(suppressed, suppressed | first, times)
 
     def to(self, device: torch.device) -> "SpeechRules":
-        return SpeechRules(self.never.to(device), self.never_first.to(device), self.times)
+        return SpeechRules(self.suppressed.to(device), self.suppressed_first.to(device), self.times)
 
     def apply(self, logits: Float[Tensor, "R V"], written: Int[Tensor, "R T"]) -> Float[Tensor, "R V"]:
         """Set the logits of tokens that are not allowed next to minus infinity."""
-        logits = logits.masked_fill(self.never if written.size(1) else self.never_first, -torch.inf)
+        logits = logits.masked_fill(self.suppressed if written.size(1) else self.suppressed_first, -torch.inf)
         if not self.times:
             return logits
         logits = logits.masked_fill(self.forbidden(written, logits.size(1)), -torch.inf)
@@ -62,7 +62,7 @@ class SpeechRules:
         return logits.masked_fill(overruled, -torch.inf)
 
     def forbidden(self, written: Int[Tensor, "R T"], vocabulary: int) -> Bool[Tensor, "R V"]:
-        """True for tokens that would break the order of timestamps.
+        """Return a mask of the tokens that would break the order of timestamps.
 
         The first token is a timestamp of at most a second. Timestamps come in pairs, the end of a segment and the
         beginning of the next, and only the last one may be single. They never decrease, and no segment is empty.
@@ -88,7 +88,7 @@ class SpeechState:
     """Decoding state that is fed a prompt before a search begins, and masks what the rules of speech do not allow.
 
     Attributes:
-        begin: the token that is fed next to each row; a search feeds the last token of the prompt.
+        begin: the next token to be fed to each row; a search feeds the last token of the prompt.
         first_logits: the logits after <bos>, one row for each clip; None before it is fed.
     """
 
@@ -123,7 +123,7 @@ class SpeechState:
 
 
 class TimedTokens(NamedTuple):
-    """Tokens with the log-probability of each, and the beginning and end of each in seconds, or ()."""
+    """Tokens, the log-probability of each, and the beginning and end of each in seconds; `times` may be empty."""
 
     tokens: Sequence[int]
     scores: Sequence[float]
@@ -142,7 +142,7 @@ class Reading:
 
     Attributes:
         audio: the audio.
-        windows: the way in which it is read.
+        windows: how it is split into windows.
         begin: the first sample of the next window.
         language: the code of the language; None before it is detected.
         segments: beginning and end in seconds, and tokens, of the transcript so far.
@@ -200,7 +200,7 @@ class Reading:
 
     @property
     def seconds(self) -> float:
-        """Seconds of the audio that are read."""
+        """Seconds of the audio that have been read."""
         return self.audio.seconds if self.finished else self.begin / self.audio.rate
 
     def transcript(
@@ -233,7 +233,7 @@ class Windows(ABC):
         reading.move_to(reading.begin + reading.window_length)
 
     def keeps(self, text: str) -> bool:
-        """True if a segment with this text is part of the transcript."""
+        """Return True if a segment with this text is part of the transcript."""
         return bool(text)
 
     @abstractmethod
@@ -250,7 +250,7 @@ class StampedWindows(Windows):
         self.times = tokens.times
 
     def keeps(self, text: str) -> bool:
-        """True if a text is more than punctuation, which models repeat in long pauses."""
+        """Return True if a text is more than punctuation, which models repeat in long pauses."""
         return any(category(char)[0] not in "PZ" for char in text)
 
     def take(self, reading: Reading, output: TimedTokens) -> None:
@@ -277,21 +277,21 @@ class StampedWindows(Windows):
         reading.move_to(reading.begin + (size if stop is None else min(size, round(stop * rate))))
 
     def _reopened(self, output: TimedTokens) -> bool:
-        """True if a pair of timestamps is followed by a segment without an end, or by nothing."""
-        stamps = [place for place, token in enumerate(output.tokens) if token in self.times]
+        """Return True if a pair of timestamps is followed by a segment without an end, or by nothing."""
+        stamps = [index for index, token in enumerate(output.tokens) if token in self.times]
         paired = any(b - a == 1 for a, b in pairwise(stamps))
         single = len(output.tokens) > 1 and stamps[-1] == len(output.tokens) - 1 and stamps[-1] - 1 not in stamps
         return paired and not single
 
     def _segments(self, output: TimedTokens) -> Iterator[tuple[float, float | None, TimedTokens]]:
-        """Split tokens at timestamps: start, end (None if it is missing), and the text between them."""
+        """Split tokens at timestamps: yield the start, the end (None if it is missing) and the tokens between them."""
         start, begin = 0.0, 0
-        for place, token in enumerate(output.tokens):
+        for index, token in enumerate(output.tokens):
             if token not in self.times:
                 continue
-            if place > begin:
-                yield start, self.tokens.seconds(token), output.cut(begin, place)
-            start, begin = self.tokens.seconds(token), place + 1
+            if index > begin:
+                yield start, self.tokens.seconds(token), output.cut(begin, index)
+            start, begin = self.tokens.seconds(token), index + 1
         if begin < len(output.tokens):
             yield start, None, output.cut(begin, None)
 
@@ -329,7 +329,7 @@ def seam(first: Sequence[int], second: Sequence[int], share: float) -> tuple[int
     """Find where to join the tokens of two windows that overlap.
 
     That is the middle of the longest run of tokens in the last `share` of `first` and the first `share` of `second`.
-    Returns the end in `first` and the beginning in `second`: without common tokens, all of both.
+    Returns where `first` ends and where `second` begins; without common tokens, both are kept whole.
     """
     tail, head = (min(len(side), round(share * len(side))) for side in (first, second))
     skipped = len(first) - tail

@@ -1,4 +1,4 @@
-"""Tagging of words, such as named entity recognition: a tag for each word, by the Viterbi algorithm, and entities."""
+"""Tagging of words, such as named entity recognition: the tags are found by the Viterbi algorithm."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def viterbi(
         return []
     total, predecessors = np.where(first, scores[0], -np.inf), []
     for row in scores[1:]:
-        paths = np.where(follows, total[:, None], -np.inf)  # (C, C): the best path to each state, then to each next
+        paths = np.where(follows, total[:, None], -np.inf)  # (C, C): the best path to state i, followed by state j
         predecessors.append(paths.argmax(0))
         total = paths.max(0) + row
     path = [int(np.where(last, total, -np.inf).argmax())]
@@ -129,8 +129,8 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
             # The logits of each word come from the window in which it has the most context.
             logits = torch.zeros(len(words), results[0].size(-1))
             for row, result in zip(rows, results, strict=True):
-                for word, place in row.places:
-                    logits[word] = result[place]
+                for word, position in row.places:
+                    logits[word] = result[position]
             yield self.decide(words, logits)
 
     def rows(self, words: Sequence[str]) -> list[WordRow]:

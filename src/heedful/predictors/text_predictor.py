@@ -25,7 +25,7 @@ BATCH_TOKENS = 8192
 
 LOG = logging.getLogger(__name__)
 
-# Ids, padding mask and segments (B S) to one result for each row.
+# Maps ids, padding mask and segments (B S) to one result for each row.
 Apply = Callable[["Tensor", "Tensor", "Tensor"], "Tensor"]
 
 
@@ -37,14 +37,14 @@ class Text(NamedTuple):
 
 
 class EncodedText(NamedTuple):
-    """Token ids of a text or pair, as the model reads it."""
+    """Token ids of a text or pair, as the model reads them."""
 
     ids: list[int]
     truncated: bool  # its end was cut off
 
 
 class BatchedModel:
-    """Runs a model with its tokenizer on texts, in batches. The result of a text never depends on the other texts.
+    """Model with its tokenizer, run on texts in batches. The result of a text never depends on the other texts.
 
     Args:
         model: the model, in any mode.
@@ -79,7 +79,7 @@ class BatchedModel:
         return ((row, result) for row, (result,) in zip(rows, results, strict=True))
 
     def encode(self, text: Text) -> list[int]:
-        """Encode a text or pair as the token ids that the model reads; warn about the first one that is truncated."""
+        """Encode a text or pair as the token ids that the model reads; warn the first time that one is truncated."""
         ids, truncated = self.row(text)
         if truncated and not self.warned:
             self.warned = True
@@ -92,7 +92,10 @@ class BatchedModel:
         return EncodedText(ids, is_cut(ids, *parts))
 
     def read_rows(self, rows: Sequence[list[int]], apply: Apply, done: Done = lambda _: None) -> "list[Tensor]":
-        """Run the model on rows of token ids, in batches; results for each token end in padding. `done` counts rows."""
+        """Run the model on rows of token ids, in batches; if there is a result for each token, padding has one, too.
+
+        `done` is called with the number of rows just finished, after each batch.
+        """
         import torch
 
         from heedful.architectures.model import check_numbers, evaluating
@@ -101,7 +104,7 @@ class BatchedModel:
         device = next(self.model.parameters()).device
         with torch.inference_mode(), evaluating(self.model):
             for batch in batches(rows, BATCH_TOKENS):
-                # To the CPU at once, so that the results of a window take no GPU memory.
+                # Moved to the CPU at once, so that the results of a window take no GPU memory.
                 results = apply(*padded_inputs([rows[i] for i in batch], device)).float().cpu()
                 check_numbers(results)
                 for index, result in zip(batch, results, strict=True):
@@ -196,7 +199,7 @@ class TextPredictor(Predictor[M_co, A_co]):
         return str(answer)
 
     def cells(self, answer: Any) -> dict[str, object]:
-        """Return the value in each of the `columns` for an answer: here its attributes of the same names."""
+        """Return the value in each of the `columns` for an answer: by default, its attribute of the same name."""
         return {name: getattr(answer, name) for name in self.columns}
 
     @abstractmethod
@@ -215,7 +218,7 @@ def as_pair(value: object) -> Text:
 
 
 class TextsAndPairs(InputKind[Text]):
-    """Texts and text pairs; two texts in a tuple, which may be either, are rejected outside a list."""
+    """Texts and text pairs; a bare tuple of two strings is rejected, since it may be a pair or two texts."""
 
     def each(self, inputs: object) -> Iterator[Text]:
         if isinstance(inputs, tuple) and len(inputs) == 2 and all(isinstance(one, str) for one in inputs):

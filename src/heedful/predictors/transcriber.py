@@ -57,7 +57,9 @@ from heedful.text.tokenizer import BOS, EOS, Tokenizer
 LOG = logging.getLogger(__name__)
 
 WINDOW = 16  # audio files read side by side
-MIN_LOG_PROB = -1.0  # mean over a text; a less probable text in a window that may be silent is dropped (section 4.5)
+# Mean log-probability of a token: in a window that may be silent, a less probable text is dropped (Radford et al. 2022,
+# section 4.5).
+MIN_LOG_PROB = -1.0
 UNKNOWN_LANGUAGE = "tgt"  # data.target_language of a recipe that does not set it
 AUDIO_TYPES = (str, bytes, PathLike, BufferedIOBase, np.ndarray, torch.Tensor)  # of one input
 GIVE = "a file name, bytes or an array of samples"
@@ -91,7 +93,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         if missing or largest >= len(tokenizer):
             what = f"token {largest}" if not missing else f"token for the language {missing[0]}"
             raise InputError(
-                f"[transcribe] of the recipe: the vocabulary of {len(tokenizer)} tokens has no {what}; use the "
+                f"[transcribe] in the recipe: the vocabulary of {len(tokenizer)} tokens has no {what}; use the "
                 "tokenizer that the model was trained with"
             )
 
@@ -206,13 +208,13 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         sizes = [(len(reading.windows.times), audio.tokens(reading.window_length)) for reading in readings]
         batch: list[int] = []
         for i in sorted(range(len(readings)), key=lambda i: sizes[i], reverse=True):
-            kind, longest = sizes[batch[0]] if batch else sizes[i]
-            full = (len(batch) + 1) * longest * config.beam > config.batch_tokens
+            kind, max_tokens = sizes[batch[0]] if batch else sizes[i]
+            full = (len(batch) + 1) * max_tokens * config.beam > config.batch_tokens
             if batch and (full or kind != sizes[i][0]):
-                yield [readings[place] for place in batch]
+                yield [readings[i] for i in batch]
                 batch = []
             batch.append(i)
-        yield [readings[place] for place in batch]
+        yield [readings[i] for i in batch]
 
     def search_windows(self, batches: list[list[Reading]]) -> Iterator[list[tuple[Hypothesis, float]]]:
         """Search for the tokens of the next window of each reading; yield them with the probability of silence."""
@@ -223,7 +225,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
     def _search(self, batch: list[Reading]) -> list[tuple[Hypothesis, float]]:
         samples = [reading.window() for reading in batch]
         state = self._start(batch, samples)
-        limits = [self._longest_output(reading, clip) for reading, clip in zip(batch, samples, strict=True)]
+        limits = [self._max_output_tokens(reading, clip) for reading, clip in zip(batch, samples, strict=True)]
         hypotheses = [best for (best,) in search(state, limits, replace(self.config, n_best=1))]
 
         # The probability of silence is that of its token after <bos>; 0 if the model has none.
@@ -249,16 +251,16 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
             state.prompt()
         state.begin, state.first_logits = begin, None
 
-        # The token after <bos> is the language, so its most probable one detects it (Radford et al. 2022, 2.3).
+        # The token after <bos> is that of the language: the most probable one is detected (Radford et al. 2022, 2.3).
         if languages:
             logits = state.prompt()[:, [self.tokens.languages[code] for code in languages]]
-            for reading, place in zip(batch, logits.argmax(1).tolist(), strict=True):
-                reading.language = reading.language or languages[place]
+            for reading, number in zip(batch, logits.argmax(1).tolist(), strict=True):
+                reading.language = reading.language or languages[number]
         prompts = [self.prompt_tokens(reading) for reading in batch]
-        # One position of all prompts at a time. The readings of a batch are of the same kind, so prompts have equal
-        # lengths.
-        for place, column in enumerate(zip(*prompts, strict=True)):
-            if place or not languages:  # otherwise <bos> has been fed
+        # Feed one position of all prompts at a time. The readings of a batch are of the same kind, so their prompts
+        # have equal lengths.
+        for position, column in enumerate(zip(*prompts, strict=True)):
+            if position or not languages:  # otherwise <bos> has already been fed
                 state.prompt()
             state.begin = torch.tensor(column, device=begin.device)
         return state
@@ -295,7 +297,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
             prompt.append(tokens.without_times)
         return [token for token in prompt if token is not None]
 
-    def _longest_output(self, reading: Reading, samples: np.ndarray) -> int:
+    def _max_output_tokens(self, reading: Reading, samples: np.ndarray) -> int:
         """Return the maximum number of tokens in the transcript of a window, <eos> included."""
         length = len(self.previous_tokens()) + 1 + len(self.prompt_tokens(reading))
         room = (self.model.max_target_positions() or math.inf) - length
@@ -316,7 +318,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
     def _times(self, reading: Reading, output: Sequence[int]) -> list[tuple[float, float]]:
         """Return the beginning and end of each token of the current window, in seconds of the audio."""
         audio, tokens = self.settings.audio, self.tokens
-        # Aligned without timestamps, as in Whisper's code; previous text is left out as well.
+        # The text is aligned without timestamps, as in Whisper's code, and without previous text.
         before = [BOS, *self.prompt_tokens(reading, stamped=False)]
         text = tokens.text(output)
         target = torch.tensor([[*before, *text, EOS][: self.model.max_target_positions()]], device=self.device)
@@ -337,12 +339,12 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         return times
 
     def words(self, output: TimedTokens) -> list[Word]:
-        """Return the words of an output with their times; none if its tokens have no times."""
+        """Return the words of an output with their times; return [] if its tokens have no times."""
         if not output.times:
             return []
         triples = [triple for triple in zip(*output, strict=True) if triple[0] not in self.tokens.controls]
-        spelled = [self.tokenizer.spell([token]) for token, _, _ in triples]
-        return words_of(spelled, [times for _, _, times in triples], [score for _, score, _ in triples])
+        token_bytes = [self.tokenizer.spell([token]) for token, _, _ in triples]
+        return words_of(token_bytes, [times for _, _, times in triples], [score for _, score, _ in triples])
 
     def spell(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens, without whitespace at its ends."""
@@ -396,7 +398,7 @@ class Transcripts(Iterator[Transcript]):
         return self._readings.popleft().transcript(self._transcriber.spell, self._transcriber.words)
 
     def so_far(self) -> list[Transcript]:
-        """Return the unfinished transcripts of the next audio files, in order; 0 seconds if not started."""
+        """Return the unfinished transcripts of the next audio files, in order; those not started have 0 seconds."""
         return [reading.transcript(self._transcriber.spell, self._transcriber.words) for reading in self._readings]
 
 

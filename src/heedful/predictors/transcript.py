@@ -39,7 +39,7 @@ class Transcript:
 
     @property
     def text(self) -> str:
-        """Text of all segments, with a space between two unless both are Chinese or Japanese there."""
+        """Text of all segments, joined with spaces, except where Chinese or Japanese text meets."""
         return joined_texts([segment.text for segment in self.segments if segment.text])
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ class Transcript:
 
 
 def joined_texts(texts: Sequence[str]) -> str:
-    """Join texts with a space between two of them unless both have wide letters or marks there, as in Chinese."""
+    """Join texts with spaces, except where wide letters or punctuation meet, as in Chinese."""
 
     def is_unspaced(letter: str) -> bool:
         wide = east_asian_width(letter or " ") in "WF" and category(letter)[0] in "LNP"
@@ -80,7 +80,7 @@ def cues(segments: Sequence[Segment]) -> list[Segment]:
                     segment.end,
                     joined_texts([before.text, segment.text]),
                     [*before.tokens, *segment.tokens],
-                    (),  # subtitles have none
+                    (),  # subtitles have no scores
                     [*before.words, *segment.words],
                 )
                 continue
@@ -89,7 +89,7 @@ def cues(segments: Sequence[Segment]) -> list[Segment]:
 
 
 def columns(text: str) -> int:
-    """Number of columns of a text: two for each wide letter, such as those of Chinese."""
+    """Return the number of columns that a text takes: two for each wide letter, such as those of Chinese."""
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
@@ -112,15 +112,15 @@ def vtt(segments: Sequence[Segment]) -> str:
     return "\n".join(["WEBVTT\n", *_blocks(segments, ".", escape)])  # "<" would begin a tag
 
 
-def _blocks(segments: Sequence[Segment], comma: str, spelled: Callable[[str], str]) -> Iterator[str]:
+def _blocks(segments: Sequence[Segment], comma: str, escape_text: Callable[[str], str]) -> Iterator[str]:
     for segment in cues(segments):
         text = " ".join(segment.text.split())  # an empty line would end the block
-        yield f"{clock(segment.start, comma)} --> {clock(segment.end, comma)}\n{spelled(text)}\n"
+        yield f"{clock(segment.start, comma)} --> {clock(segment.end, comma)}\n{escape_text(text)}\n"
 
 
 def clock(seconds: float, comma: str = ".") -> str:
     """Format seconds as hours, minutes, seconds and thousandths: 00:01:02.345."""
-    # Rounded first, so that 59.9996 seconds become a minute and not 60 seconds.
+    # Round first, so that 59.9996 seconds become a minute and not 60 seconds.
     total, thousandths = divmod(round(seconds * 1000), 1000)
     minutes, rest = divmod(total, 60)
     return f"{minutes // 60:02}:{minutes % 60:02}:{rest:02}{comma}{thousandths:03}"

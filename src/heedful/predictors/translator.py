@@ -123,7 +123,7 @@ class Translator(Predictor["SourceToTarget", str]):
         while texts := [line[: max_characters + 1] for line in islice(lines, window)]:
             rows = self.tokenizers.source.encode_batch(texts)
             rows = [row if text.strip() else [] for text, row in zip(texts, rows, strict=True)]
-            # One place is for <eos>.
+            # One position is reserved for <eos>.
             outputs = self.search_rows([row[: self.longest_source - 1] for row in rows], done)
 
             for text, row, hypotheses in zip(texts, rows, outputs, strict=True):
@@ -145,7 +145,7 @@ class Translator(Predictor["SourceToTarget", str]):
         Raises:
             RunError: the model's output is not a number.
         """
-        if isinstance(pairs, str) or hasattr(pairs, "columns"):  # its characters, or column names, would be pairs
+        if isinstance(pairs, str) or hasattr(pairs, "columns"):  # its characters, or column names, are not pairs
             as_pair(pairs)
         return PAIRS.one_or_all(self._scored, pairs)
 
@@ -190,7 +190,7 @@ class Translator(Predictor["SourceToTarget", str]):
         return min(self.model.max_positions() or MAX_SOURCE_TOKENS, MAX_SOURCE_TOKENS)
 
     def longest_output(self, source: int) -> int:
-        """Return the maximum number of tokens in a translation, with <eos>; `source` is the source length without."""
+        """Return the maximum number of tokens in a translation, with <eos>, of `source` tokens without <eos>."""
         limit = source + self.config.extra
         return min(limit, self.model.max_target_positions() or limit)
 

@@ -1,4 +1,4 @@
-"""Times of the words of a transcript: Whisper's cross-attention, aligned by dynamic time warping.
+"""Times of the words in a transcript, from Whisper's cross-attention and dynamic time warping.
 
 Some heads of Whisper's cross-attention attend to the audio of the token that is generated next (Radford et al. 2022, in
 their code; Sakoe & Chiba 1978 for the alignment). T tokens, S positions of the encoder, H heads.
@@ -19,7 +19,7 @@ from heedful.architectures.model import SourceToTarget
 from heedful.config.schema import Recipe
 from heedful.nn.attention import scaled_scores, softmax
 
-MEDIAN_WIDTH = 7  # positions of the encoder
+MEDIAN_WIDTH = 7  # in encoder positions
 LOCK = threading.Lock()  # a model records for one caller at a time
 
 
@@ -71,16 +71,16 @@ def head_weights(
 
 
 def has_cross_attention(model: SourceToTarget) -> bool:
-    """True if the decoder of a model is a stack of Transformer blocks with cross-attention."""
+    """Return True if the decoder of a model is a stack of Transformer blocks with cross-attention."""
     blocks: Any = getattr(getattr(model, "decoder", None), "blocks", ())
     return bool(len(blocks)) and all(hasattr(block, "cross_attention") for block in blocks)
 
 
 def token_times(weights: Float[Tensor, "H T S"], positions: int, begin: int, end: int) -> Float64[np.ndarray, " N"]:
-    """Align tokens with positions of the encoder: return where the audio of the token after each of N tokens begins.
+    """Align tokens with encoder positions: return, for each of N tokens, where the audio of the next token begins.
 
     Args:
-        weights: the attention of heads from each token to the audio of the next.
+        weights: the attention weights of heads, from each token to the audio of the next one.
         positions: the number of positions that contain audio, not padding.
         begin: the first of the N tokens among the T.
         end: the index after the last of them.
@@ -99,55 +99,55 @@ def token_times(weights: Float[Tensor, "H T S"], positions: int, begin: int, end
     if scaled.shape[2] > side:
         mirrored = np.pad(scaled, ((0, 0), (0, 0), (side, side)), mode="reflect")
         scaled = np.median(sliding_window_view(mirrored, MEDIAN_WIDTH, axis=2), axis=-1)
-    # (H, T, S) -> (N, S). The path of the largest attention is the cheapest one of its negative.
+    # (H, T, S) -> (N, S). The path with the most attention is the cheapest one if the cost is negative attention.
     rows, columns = warping_path(-scaled.mean(axis=0)[begin:end])
-    # `argmax` is the first cell of a row: where the audio of its token begins.
+    # `argmax` finds the first cell of a row, where the audio of its token begins.
     return np.array([columns[np.argmax(rows == row)] for row in range(end - begin)], dtype=np.float64)
 
 
 def warping_path(cost: Float64[np.ndarray, "T S"]) -> tuple[np.ndarray, np.ndarray]:
-    """Find the cheapest path from the first to the last cell by steps down, right, or both: its rows and columns."""
+    """Find the cheapest path from the first to the last cell, by steps down, right or both; return rows and columns."""
     rows, columns = cost.shape
     total = np.full((rows + 1, columns + 1), np.inf)
     total[0, 0] = 0.0
     for row in range(rows):
-        before, here, costs = total[row].tolist(), total[row + 1].tolist(), cost[row].tolist()
+        previous, current, costs = total[row].tolist(), total[row + 1].tolist(), cost[row].tolist()
         for column in range(columns):
-            here[column + 1] = costs[column] + min(before[column], before[column + 1], here[column])
-        total[row + 1] = here
-    # Back from the end, each time to the cell from which the sum came.
+            current[column + 1] = costs[column] + min(previous[column], previous[column + 1], current[column])
+        total[row + 1] = current
+    # Trace the path back from the end, each time to the cell from which the sum came.
     row, column = rows, columns
     path = []
     while row > 0 and column > 0:
         path.append((row - 1, column - 1))
         steps = ((row - 1, column - 1), (row - 1, column), (row, column - 1))
-        row, column = min(steps, key=lambda place: total[place])
+        row, column = min(steps, key=lambda cell: total[cell])
     cells = np.array(path[::-1])
     return cells[:, 0], cells[:, 1]
 
 
-def words_of(spelled: Sequence[bytes], times: Sequence[tuple[float, float]], scores: Sequence[float]) -> list[Word]:
+def words_of(token_bytes: Sequence[bytes], times: Sequence[tuple[float, float]], scores: Sequence[float]) -> list[Word]:
     """Join tokens into words: each begins with a space, or is a letter of a script without spaces.
 
-    `spelled` has the bytes of each token, `times` its beginning and end in seconds, and `scores` its log P.
+    `token_bytes` has the bytes of each token, `times` its beginning and end in seconds, and `scores` its log P.
     """
     groups: list[list[int]] = []
     text = b""
-    for place, part in enumerate(spelled):
-        # A token may be a part of a letter, in which no word begins.
+    for index, part in enumerate(token_bytes):
+        # A token may be only a part of a letter, and no word begins inside a letter.
         is_whole = text.decode(errors="replace").encode() == text
         first = part.decode(errors="ignore")[:1]
         unspaced = first.isalpha() and ("\u0e00" <= first <= "\u0eff" or "\u3040" <= first <= "\u9fff")  # Thai, Chinese
         if not groups or (is_whole and (unspaced or part.startswith(b" "))):
             groups.append([])
             text = b""
-        groups[-1].append(place)
+        groups[-1].append(index)
         text += part
 
     words = []
     for group in groups:
-        word = b"".join(spelled[place] for place in group).decode(errors="replace").strip()
+        word = b"".join(token_bytes[index] for index in group).decode(errors="replace").strip()
         if word:
-            score = sum(scores[place] for place in group) / len(group)
+            score = sum(scores[index] for index in group) / len(group)
             words.append(Word(times[group[0]][0], times[group[-1]][1], word, score))
     return words

@@ -63,7 +63,7 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
     @overload
     def encode(self, texts: Iterable[str]) -> Vectors: ...
     def encode(self, texts: object) -> Vectors:
-        """Encode a text as the mean vector of its words, (D,), or several texts, (N, D): a bag of words without order.
+        """Encode a text as the mean vector of its words, (D,), or several texts, (N, D); the word order is ignored.
 
         Words without a vector are left out; a text with only such words gives a vector of zeros.
         """
@@ -104,8 +104,8 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
         del second  # `model_inputs` rejects one
         nearest = [self.nearest(self.space.words[row], MAX_OPTIONS) for row in self.rows(value)]
         return [
-            Answer([Option(neighbour.word, score=neighbour.similarity) for neighbour in neighbours], place)
-            for place, neighbours in enumerate(nearest)
+            Answer([Option(neighbour.word, score=neighbour.similarity) for neighbour in neighbours], position)
+            for position, neighbours in enumerate(nearest)
         ]
 
     def similarity(self, first: str, second: str) -> float:

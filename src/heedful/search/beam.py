@@ -41,7 +41,7 @@ def search(state: DecodingState, limits: Sequence[int], config: DecodeConfig) ->
     truncated there and competes with the score that it has so far.
 
     Args:
-        state: the decoding state of the model, one row for each sentence, with nothing fed yet.
+        state: the decoding state of the model, one row for each sentence, before any token is fed.
         limits: the maximum number of tokens of each output, including <eos>.
         config: the beam size and the length penalty; `n_best` <= `beam` and `alpha` >= 0.
 
@@ -140,7 +140,7 @@ def beam_search(
     finished: list[list[Hypothesis]] = [[] for _ in beam.sentences]  # the n best of each sentence, best first
     while beam.sentences:
         logits = state.step(beam.tokens[:, :, -1].flatten().to(device))  # (R,) -> (R, V)
-        # At most one next token of a hypothesis is <eos>, so at least beam of the beam + 1 best ones continue it.
+        # At most one next token of a hypothesis is <eos>, so at least `beam` of its `beam` + 1 best ones continue it.
         candidates = rank(beam, *best_tokens(logits, config.beam + 1))  # (R, V) -> (R, K) -> (B, C)
         num_finished = finish(finished, beam, candidates, config)
         before, (beam, rows) = beam, advance(beam, candidates, finished, num_finished, config)
@@ -166,14 +166,14 @@ def finish(
     finished: list[list[Hypothesis]], beam: Beam, candidates: Candidates, config: DecodeConfig
 ) -> Int[Tensor, " B"]:
     """Score the candidates that end within the beam, keep the `n_best` in `finished`, and count all that have ended."""
-    # N candidates end, at the indices `places` (N,) of the candidates of the sentences `rows` (N,). A log P of -inf
-    # marks an empty slot or an excluded token, which gives no output.
+    # N candidates end: those in the `columns` (N,) of the sentences `rows` (N,). A log P of -inf marks an empty slot or
+    # an excluded token, which gives no output.
     ends = candidates.end[:, : config.beam] & (candidates.log_probs[:, : config.beam] > -torch.inf)
-    rows, places = ends.nonzero(as_tuple=True)
-    parents = candidates.parents[rows, places]
-    tokens = torch.cat([beam.tokens[rows, parents, 1:], candidates.tokens[rows, places, None]], dim=1)
+    rows, columns = ends.nonzero(as_tuple=True)
+    parents = candidates.parents[rows, columns]
+    tokens = torch.cat([beam.tokens[rows, parents, 1:], candidates.tokens[rows, columns, None]], dim=1)
     token_log_probs = torch.cat(
-        [beam.token_log_probs[rows, parents], candidates.token_log_probs[rows, places, None]], dim=1
+        [beam.token_log_probs[rows, parents], candidates.token_log_probs[rows, columns, None]], dim=1
     )
     for row, output, scores in zip(rows.tolist(), tokens.tolist(), token_log_probs.tolist(), strict=True):
         best = finished[beam.sentences[row]]
@@ -192,8 +192,8 @@ def advance(
     """Return the beam of the next step and, for each of its hypotheses, the row of the model that it continues."""
     # The first W candidates that do not end; a sort of False before True keeps their order. If there are fewer than W,
     # candidates that end fill the beam as empty slots.
-    places = candidates.end.int().argsort(dim=1, stable=True)[:, : config.beam]
-    log_probs = candidates.log_probs.masked_fill(candidates.end, -torch.inf).gather(1, places)
+    columns = candidates.end.int().argsort(dim=1, stable=True)[:, : config.beam]
+    log_probs = candidates.log_probs.masked_fill(candidates.end, -torch.inf).gather(1, columns)
 
     # A sentence continues while its best hypothesis could still beat the worst of the n best. A log-probability is
     # negative, so the largest length penalty, that of the limit, gives the best possible score.
@@ -204,10 +204,10 @@ def advance(
     active = (is_patient & can_win).nonzero()[:, 0]  # indices into B
 
     # The model has a row for each hypothesis; the rows of a sentence are adjacent.
-    places = places[active]
-    rows = active[:, None] * beam.log_probs.size(1) + candidates.parents[active].gather(1, places)
-    tokens = candidates.tokens[active].gather(1, places)
-    token_log_probs = candidates.token_log_probs[active].gather(1, places)
+    columns = columns[active]
+    rows = active[:, None] * beam.log_probs.size(1) + candidates.parents[active].gather(1, columns)
+    tokens = candidates.tokens[active].gather(1, columns)
+    token_log_probs = candidates.token_log_probs[active].gather(1, columns)
     following = Beam(
         [beam.sentences[index] for index in active.tolist()],
         beam.limits[active],

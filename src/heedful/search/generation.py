@@ -17,7 +17,7 @@ class TextStream:
     that the tokenizer adds (a space or nothing) is removed.
 
     Attributes:
-        parts: the final text, which later bytes cannot change, in the pieces in which it was completed; none is empty.
+        parts: the final text, which later bytes cannot change, in the parts in which it became final; none is empty.
         stopped: True once a stop string has been reached; bytes fed afterwards are ignored.
     """
 
@@ -31,17 +31,17 @@ class TextStream:
 
     @property
     def text(self) -> str:
-        """The final text of the output so far."""
+        """Final text of the output so far."""
         return "".join(self.parts)
 
-    def feed(self, spelled: bytes, final: bool = False) -> None:
+    def feed(self, token_bytes: bytes, final: bool = False) -> None:
         """Append the bytes of a token to the text; with `final`, an incomplete character at the end becomes U+FFFD."""
         if self.stopped:
             return
         # Only the first bytes of an output can begin with the prefix.
-        if spelled:
-            spelled, self._prefix = spelled.removeprefix(self._prefix), b""
-        text = self._pending + self._decoder.decode(spelled, final)
+        if token_bytes:
+            token_bytes, self._prefix = token_bytes.removeprefix(self._prefix), b""
+        text = self._pending + self._decoder.decode(token_bytes, final)
 
         # Take the stop string that ends first; among several that end at the same character, the longest.
         begins = ((text.find(string), len(string)) for string in self._stop)
@@ -71,7 +71,7 @@ class GenerationRow:
         scores: log P of each generated token and of <eos>.
         text: the output as text.
         done: True once the output has ended.
-        reason: the reason why it ended.
+        reason: why the output ended.
         window: the tokens from which the next one is predicted. In training, a document follows the <eos> of another
             document, so the window of an empty prompt begins with <eos>, which is never penalised.
     """
@@ -93,13 +93,13 @@ class GenerationRow:
         """Number of tokens that the row may still generate before `max_tokens`."""
         return self.config.max_tokens - len(self.output)
 
-    def take(self, token: int, spelled: bytes) -> None:
+    def take(self, token: int, token_bytes: bytes) -> None:
         """Append a generated token unless it is <eos>, and update `done` and `reason`."""
         is_eos = token == EOS
         if not is_eos:
             self.output.append(token)
             self.window.append(token)
-        self.text.feed(spelled, final=is_eos or not self.remaining)
+        self.text.feed(token_bytes, final=is_eos or not self.remaining)
         self.done = is_eos or self.text.stopped or not self.remaining
         self.reason = "stop" if self.text.stopped else "eos" if is_eos else "length"
 

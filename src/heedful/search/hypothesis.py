@@ -1,4 +1,4 @@
-"""Hypotheses: outputs of a search with their scores. Without torch."""
+"""Hypotheses: outputs of a search with their scores. This module does not import torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Hypothesis:
         token_scores: log P of each token given the previous ones; the last is the score of <eos>, unless the output was
             cut at the limit.
         penalty: the length penalty for as many tokens as there are scores.
-        log_prob: the sum of `token_scores`; None: added up when it is needed.
+        log_prob: the sum of `token_scores`; if None, `score` computes it.
     """
 
     tokens: list[int]
@@ -27,12 +27,12 @@ class Hypothesis:
 
     @property
     def score(self) -> float:
-        """The log-probability of the output / length penalty, natural logarithms."""
+        """Natural logarithm of the output's probability, divided by the length penalty."""
         return (sum(self.token_scores) if self.log_prob is None else self.log_prob) / self.penalty
 
     @classmethod
     def scored(cls, tokens: list[int], token_scores: list[float], config: DecodeConfig) -> "Hypothesis":
-        """Score an output of these token ids (with <eos>, if the output has one) and their log-probabilities."""
+        """Score an output, given its token ids (with <eos>, if it was generated) and their log-probabilities."""
         # Each token lowers log P: without a length penalty, searches prefer short outputs.
         penalty = length_penalty(len(token_scores), config)
         return cls(tokens[:-1] if tokens[-1] == EOS else tokens, token_scores, penalty, sum(token_scores))

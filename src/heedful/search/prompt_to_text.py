@@ -21,12 +21,14 @@ def continue_rows(
     never: Sequence[int],
     spell: Callable[[list[int]], bytes],
 ) -> Iterator[None]:
-    """Generate tokens until each row has ended or the batch, padding included, fills the context; yield after each.
+    """Generate one token after another for each row, and yield after each step.
+
+    This stops when all rows have ended, or when the batch, padding included, fills the context.
 
     Args:
         model: the language model.
         rows: rows whose windows fit into the context.
-        context: the maximum number of tokens that the model reads; None: any number.
+        context: the maximum number of tokens that the model reads, or None if there is no limit.
         never: ids that are never generated.
         spell: returns the bytes of tokens.
     """
@@ -58,7 +60,7 @@ def continue_rows(
 def score_windows(
     model: LanguageModel, windows: Sequence[list[int]], firsts: Sequence[int], batch_tokens: int
 ) -> list[list[float]]:
-    """Compute log P of the tokens in each window after the one at the index in `firsts`, given all tokens before it."""
+    """Compute log P of the tokens of each window that follow its index in `firsts`, each given all tokens before it."""
     device = next(model.parameters()).device
     scores: list[list[float]] = [[]] * len(windows)
     with evaluating(model):

@@ -1,6 +1,6 @@
 """Sampling of the next token of each row, and its filters: temperature, top-k, nucleus (top-p), penalties.
 
-A filter changes the logits of rows that have the same value of its setting; excluded tokens get a logit of -inf.
+A filter changes the logits of all rows that have the same value of its setting; excluded tokens get a logit of -inf.
 
 R rows, V vocabulary.
 """
@@ -46,10 +46,13 @@ def sample(
 
 
 def draw(logits: Float[Tensor, "R V"], chances: Float[Tensor, " R"]) -> Int[Tensor, " R"]:
-    """Pick the token at which the cumulative probability, summed by id, first exceeds a number in [0, 1)."""
+    """Pick the token of each row at which the cumulative probability, in the order of ids, exceeds the row's chance.
+
+    A chance is a number in [0, 1).
+    """
     cumulative = logits.softmax(1).cumsum(1)
-    places = chances[:, None] * cumulative[:, -1:]  # rounding leaves the last sum close to 1, not at 1
-    return torch.searchsorted(cumulative, places, right=True)[:, 0]
+    thresholds = chances[:, None] * cumulative[:, -1:]  # rounding leaves the last sum close to 1, not at 1
+    return torch.searchsorted(cumulative, thresholds, right=True)[:, 0]
 
 
 def uniform(seed: int, step: int) -> float:
@@ -65,14 +68,14 @@ def apply_filters(
     logits = logits.index_fill(1, torch.tensor(never, dtype=torch.long), -torch.inf)
     for name, (apply, *readers) in FILTERS.items():
         groups: dict[Any, list[int]] = defaultdict(list)  # rows with the same value are filtered together
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             value = getattr(row.config, name)
             if value != getattr(DEFAULTS, name):
-                groups[value].append(place)
+                groups[value].append(index)
 
-        for value, places in groups.items():
-            tokens = [[tokens_of(rows[place]) for place in places] for tokens_of in readers]
-            logits[places] = apply(logits[places], value, *tokens)
+        for value, indices in groups.items():
+            tokens = [[tokens_of(rows[index]) for index in indices] for tokens_of in readers]
+            logits[indices] = apply(logits[indices], value, *tokens)
     return logits
 
 
@@ -92,7 +95,7 @@ def ignore_eos(logits: Float[Tensor, "R V"], _value: bool) -> Float[Tensor, "R V
 def repetition_penalty(logits: Float[Tensor, "R V"], penalty: float, text: Tokens) -> Float[Tensor, "R V"]:
     """Divide positive logits of the tokens of the text so far by `penalty` and multiply negative ones by it.
 
-    Keskar et al. (2019, section 4.1) divide whatever the sign, so that a negative logit would gain.
+    Keskar et al. (2019, section 4.1) divide regardless of the sign, which would raise negative logits.
     """
     penalised = torch.where(logits > 0, logits / penalty, logits * penalty)
     return torch.where(counts(text, logits.size(1)) > 0, penalised, logits)
@@ -148,9 +151,10 @@ def min_p(logits: Float[Tensor, "R V"], share: float) -> Float[Tensor, "R V"]:
 
 
 def typical(logits: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
-    """Keep the fewest tokens of probability `mass` whose surprise is nearest to the entropy (Meister et al. 2023).
+    """Keep the fewest tokens with total probability `mass` whose surprise is nearest to the entropy.
 
-    The surprise of a token is -log P; the entropy of the distribution is its mean (locally typical sampling).
+    This is locally typical sampling (Meister et al. 2023). The surprise of a token is -log P, and the entropy of the
+    distribution is the mean surprise.
     """
     log_probs = logits.log_softmax(1)
     entropy = torch.special.entr(log_probs.exp()).sum(1, keepdim=True)
@@ -165,8 +169,9 @@ def keep_mass(logits: Float[Tensor, "R V"], distance: Float[Tensor, "R V"], mass
     """
     order = distance.sort(dim=1, stable=True).indices
     rest = logits.softmax(1).gather(1, order).flip(1).cumsum(1).flip(1)
-    stays = (rest > 1 - mass).index_fill(1, order.new_zeros(1), True)  # the first, whatever a tiny mass is rounded to
-    return keep_only(logits, torch.zeros_like(logits, dtype=torch.bool).scatter(1, order, stays))
+    # The first token is always kept, even if 1 - mass is rounded to 1.
+    is_kept = (rest > 1 - mass).index_fill(1, order.new_zeros(1), True)
+    return keep_only(logits, torch.zeros_like(logits, dtype=torch.bool).scatter(1, order, is_kept))
 
 
 def keep_only(logits: Float[Tensor, "R V"], allowed: Bool[Tensor, "R V"]) -> Float[Tensor, "R V"]:
@@ -184,8 +189,8 @@ def text_of(row: GenerationRow) -> list[int]:
     return row.prompt + row.output
 
 
-# Filters by setting, in the order in which they are applied, each followed by the tokens of a row that it reads.
-# Penalties and temperature change probabilities, and precede the filters that compare them.
+# Filters by setting, in the order in which they are applied; the function after a filter returns the tokens of a row
+# that the filter reads. Penalties and temperature change probabilities, and precede the filters that compare them.
 FILTERS: dict[str, Sequence[Callable[..., Any]]] = {
     "min_tokens": (min_tokens, output_of),
     "ignore_eos": (ignore_eos,),

@@ -16,7 +16,7 @@ from heedful.text.pipeline import BOS, EOS
 from heedful.text.sequences import batches, pad
 from heedful.text.shortlist import Shortlist
 
-MAX_LOGITS = 2**24  # in memory at a time, for a long text over a large vocabulary
+MAX_LOGITS = 2**24  # maximum number of logits in memory at a time, for long texts and large vocabularies
 
 
 def search_rows(
@@ -35,12 +35,12 @@ def search_rows(
         limits: the maximum number of tokens in each output, <eos> included.
         config: the search settings.
         done: called with the number of rows just searched, after each batch.
-        shortlist: the target tokens to choose among, if `config.shortlist` is not 0; scores are those among all tokens.
+        shortlist: the target tokens to choose among, unless `config.shortlist` is 0; scores are still over all tokens.
     """
     device = next(model.parameters()).device
     outputs: list[list[Hypothesis]] = [[] for _ in rows]
     # Each sentence becomes `beam` rows in the model.
-    places = list(batches(rows, config.batch_tokens // config.beam))
+    groups = list(batches(rows, config.batch_tokens // config.beam))
     # Empty rows are not in a batch, and are reported here.
     done(sum(not row for row in rows))
 
@@ -54,12 +54,12 @@ def search_rows(
         return search(state, [limits[i] for i in batch], config)
 
     with evaluating(model):
-        for batch, hypotheses in zip(places, map_on_cores(search_batch, places, device), strict=True):
+        for batch, hypotheses in zip(groups, map_on_cores(search_batch, groups, device), strict=True):
             for index, best in zip(batch, hypotheses, strict=True):
                 outputs[index] = best
             done(len(batch))
     if shortlist and config.shortlist:
-        # The search has normalised probabilities only over the candidates, which makes its scores too high.
+        # The search normalises probabilities over the candidates only, which makes its scores too high.
         return rescored(model, rows, outputs, config)
     return outputs
 
@@ -91,7 +91,7 @@ class ShortlistedState:
 def rescored(
     model: SourceToTarget, rows: Sequence[list[int]], outputs: list[list[Hypothesis]], config: DecodeConfig
 ) -> list[list[Hypothesis]]:
-    """Give hypotheses their scores among all tokens of the vocabulary, in the order in which a search ranked them."""
+    """Score hypotheses again, over the whole vocabulary; their order remains that of the search."""
     flat = [(row, hypothesis) for row, hypotheses in zip(rows, outputs, strict=True) for hypothesis in hypotheses]
     # An output that was cut at its limit has a score for each token, but none for <eos>.
     targets = [[*hypothesis.tokens, EOS][: len(hypothesis.token_scores)] for _, hypothesis in flat]
@@ -104,10 +104,10 @@ def rescored(
 def score_rows(
     model: SourceToTarget, sources: Sequence[list[int]], targets: Sequence[list[int]], batch_tokens: int
 ) -> list[list[float]]:
-    """Compute log P of each token of each target given its source; rows of token ids with <eos>."""
+    """Compute log P of each target token given its source; all rows are token ids with <eos>."""
     device = next(model.parameters()).device
     scores: list[list[float]] = [[]] * len(sources)
-    # The limit of a batch applies to both sides: rows are grouped by the longer one.
+    # The limit of a batch applies to both sides, so pairs are grouped by their longer side.
     longer = [max(pair, key=len) for pair in zip(sources, targets, strict=True)]
     with evaluating(model):
         for batch in batches(longer, batch_tokens):

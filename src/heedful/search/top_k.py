@@ -10,7 +10,7 @@ from torch import Tensor
 from heedful.architectures.model import check_numbers
 from heedful.text.tokenizer import BOS, PAD
 
-BLOCK = 64  # values whose maximum is compared first
+BLOCK = 64  # values in a block; the maxima of the blocks are compared first
 
 
 def best_tokens(logits: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
@@ -54,8 +54,8 @@ def largest(values: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R 
     # (R, V) -> (R, V // BLOCK, BLOCK) -> the ids in the K best blocks and in the rest, (R, K x BLOCK + V % BLOCK).
     blocks = values[:, :end].unflatten(1, (-1, BLOCK))
     best_blocks = blocks.amax(2).topk(min(count, blocks.size(1))).indices
-    places = torch.arange(values.size(1), device=values.device)
-    inside = (best_blocks[:, :, None] * BLOCK + places[:BLOCK]).flatten(1)
-    index = torch.cat([inside, places[end:].expand(len(values), -1)], dim=1)
-    best, place = values.gather(1, index).topk(count)
-    return best, index.gather(1, place)
+    ids = torch.arange(values.size(1), device=values.device)
+    inside = (best_blocks[:, :, None] * BLOCK + ids[:BLOCK]).flatten(1)
+    index = torch.cat([inside, ids[end:].expand(len(values), -1)], dim=1)
+    best, column = values.gather(1, index).topk(count)
+    return best, index.gather(1, column)

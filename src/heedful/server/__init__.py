@@ -1,1 +1,1 @@
-"""HTTP server: an engine that runs models, the apps that ask it, and guards against bad requests."""
+"""HTTP server: an engine that runs models, the apps that use it, and guards against bad requests."""

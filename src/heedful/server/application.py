@@ -42,8 +42,8 @@ class Guard:
 
     Args:
         app: the ASGI application; pages have their own Content-Security-Policy, other responses get `POLICY`.
-        token: the token that a visitor has to send once, as `?token=`; None: no token, but the Host of a request must
-            be a loopback name.
+        token: the token that a visitor has to send once, as `?token=`; None for no token, but then the Host of a
+            request must be a loopback name.
     """
 
     def __init__(self, app: ASGIApp, token: str | None = None) -> None:
@@ -67,9 +67,9 @@ class Guard:
         await (self.rejection(scope) or self.app)(scope, receive, send_guarded)
 
     def rejection(self, scope: Scope) -> Response | None:
-        """Return the response to a request with a wrong Host (DNS rebinding), a foreign Origin or without the token.
+        """Return a response that rejects a request with a wrong Host, a foreign Origin or no token; None admits it.
 
-        None admits the request. `?token=` becomes a cookie.
+        A request with `?token=` is redirected, and the token becomes a cookie.
         """
         headers = Headers(scope=scope)
         host = headers.get("host", "")
@@ -79,13 +79,13 @@ class Guard:
         origin = headers.get("origin")
         # Browsers send the Origin of the page that makes a request; other clients may leave it out.
         if origin is not None and split(origin).netloc != host:
-            return PlainTextResponse("requests from pages of other servers are not allowed\n", 403)
+            return PlainTextResponse("requests from pages of other sites are not allowed\n", 403)
         if self.token is None:
             return None
         expected = self.token.encode()  # compared in constant time
         [token] = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[:1]
         if secrets.compare_digest(token.encode(), expected):
-            # The redirect removes the token from the address, which a browser keeps in its history. A strict cookie is
+            # The redirect removes the token from the URL, which a browser keeps in its history. A strict cookie is
             # not sent with requests from other sites.
             response = RedirectResponse(scope["path"], 303)
             response.set_cookie(self.cookie, token, httponly=True, samesite="strict")
@@ -93,13 +93,13 @@ class Guard:
         cookie = cookie_parser(headers.get("cookie", "")).get(self.cookie, "")
         if secrets.compare_digest(cookie.encode(), expected):
             return None
-        return PlainTextResponse("open the address that heedful printed, with its token\n", 401)
+        return PlainTextResponse("open the URL that heedful printed, with its token\n", 401)
 
 
-def split(address: str) -> SplitResult:
+def split(url: str) -> SplitResult:
     """Split a URL into its parts, which are empty if the URL is invalid."""
     try:
-        return urlsplit(address)
+        return urlsplit(url)
     except ValueError:
         return urlsplit("")
 
@@ -111,7 +111,7 @@ def application(
 
     Args:
         routes: the routes of all apps; the first that matches a request handles it.
-        token: the token that visitors have to send; None: no token, but the Host must be a loopback name.
+        token: the token that visitors have to send; None for no token, but then the Host must be a loopback name.
         ready: called when the application has started.
     """
 

@@ -13,7 +13,7 @@ from heedful.checkpoint import LoadedModel, load_model
 from heedful.errors import InputError, RunError
 from heedful.nn.named_stacks import stacks
 
-POLL = 0.1  # seconds between checks of a waiting job whether its caller is gone
+POLL = 0.1  # seconds after which a waiting job checks again whether its caller is gone
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ class CancelledError(RunError):
 
 
 class Worker:
-    """Runs jobs in a thread, one at a time, in the order of arrival.
+    """Worker thread that runs jobs one at a time, in the order of arrival.
 
     Args:
         waiting: maximum number of waiting jobs.
@@ -47,7 +47,7 @@ class Worker:
 
         Args:
             job: the job.
-            admitted: True if it continues an admitted job, so that it may wait however many jobs are waiting.
+            admitted: True if it continues an admitted job, so that it is accepted however many jobs are waiting.
 
         Raises:
             BusyError: too many jobs are waiting.
@@ -58,7 +58,7 @@ class Worker:
         cancelled = Event()
         try:
             return await to_thread.run_sync(
-                partial(self._alone, job, cancelled), abandon_on_cancel=True, limiter=self._turn
+                partial(self._run_alone, job, cancelled), abandon_on_cancel=True, limiter=self._turn
             )
         finally:
             cancelled.set()
@@ -76,7 +76,7 @@ class Worker:
         """Stop the running job at its next `check`, and start no other job."""
         self._closed.set()
 
-    def _alone(self, job: Callable[[], T], cancelled: Event) -> T:
+    def _run_alone(self, job: Callable[[], T], cancelled: Event) -> T:
         # An abandoned job ends here, so that cancelled requests do not leave waiting threads.
         while not self._running.acquire(timeout=POLL):
             if cancelled.is_set() or self._closed.is_set():

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from heedful.errors import InputError
 
 MAX_CONNECTIONS = 100  # at a time; each is an open file, often limited to 256 per process
-BACKLOG = 32  # connections waiting to be accepted, which asyncio does all at once
+BACKLOG = 32  # connections waiting to be accepted; asyncio accepts all of them at once
 HEADERS = 10.0  # seconds until a request must have sent its headers
 IDLE = 15  # seconds between two requests
 READING = 30.0  # seconds in which a client must read some of its response
@@ -58,7 +58,7 @@ class Server(uvicorn.Server):
 
 
 class Connection(H11Protocol):
-    """HTTP connection that is closed if its client is idle too long, or is the longest idle of too many.
+    """HTTP connection that is closed if it is idle for too long, or if it is the longest idle one of too many.
 
     Attributes:
         headers_due: timer that closes the connection unless a request arrives; None during a response.
@@ -88,10 +88,10 @@ class Connection(H11Protocol):
             others = [other for other in self.connections if isinstance(other, Connection)]
             # Connections with a response in progress stay open.
             idle = [other for other in others if other.receiving or not other.answering]
-            longest = min(idle, key=lambda other: other.since)
+            longest_idle = min(idle, key=lambda other: other.since)
             # The event loop calls `connection_lost` later, and the next new connection must not count this one.
-            self.connections.discard(longest)
-            longest.transport.abort()
+            self.connections.discard(longest_idle)
+            longest_idle.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -116,7 +116,7 @@ class Connection(H11Protocol):
         self.await_reader(self.transport.get_write_buffer_size() + 1)
 
     def await_reader(self, before: int) -> None:
-        """Close the connection if the client has read none of the `before` buffered bytes; else check again later."""
+        """Close the connection if the client has read none of the `before` buffered bytes; else, check again later."""
         size = self.transport.get_write_buffer_size()
         if size >= before:
             self.transport.abort()
@@ -199,7 +199,7 @@ class Limits:
     async def read(self, receive: Receive, longest: int) -> bytes | Response:
         """Read the body of a request; return an error response if it is too long or arrives too slowly.
 
-        It is shorter than announced if the client disconnects.
+        The body is shorter than announced if the client disconnects.
         """
         body, more = bytearray(), True
         try:

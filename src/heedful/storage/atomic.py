@@ -1,8 +1,8 @@
-"""Atomic writes of files and folders: under a hidden name, flushed to disk, and renamed at the end.
+"""Atomic writes of files and folders: they are written under a hidden name, flushed to disk, and renamed at the end.
 
-After a kill or a power failure at any moment, either the old or the new content is there. The next writer of the same
-name removes the temporary file or folder that a killed process left. Functions raise OSError if the file system fails;
-`named_write_errors` turns it into a RunError.
+Even if the process is killed or the power fails, the name refers to either the old or the new content. The next writer
+of the same name removes the temporary file or folder that a killed process left. Functions raise an OSError if the file
+system fails; `named_write_errors` turns it into a RunError.
 """
 
 import os
@@ -57,10 +57,10 @@ class FolderWriter:
 
 @contextmanager
 def atomic_file(path: Path, storage: Storage = DISK, writer: str = "") -> Iterator[BinaryIO]:
-    """Write a file atomically: readers get its old bytes or all of its new ones; an error leaves no file.
+    """Write a file atomically: readers get either its old bytes or all of its new ones; an error leaves it unchanged.
 
     A symbolic link is followed to its target. If several processes may write the file at once, `writer` identifies this
-    one: each then has a separate temporary file, which the next writer does not remove after a kill.
+    one: each then has its own temporary file, which other writers do not remove, not even after it is killed.
     """
     if is_stream(path):
         raise InputError(f"{path}: is a device, a pipe or an open file, which a new file would replace; give a file")
@@ -69,14 +69,14 @@ def atomic_file(path: Path, storage: Storage = DISK, writer: str = "") -> Iterat
     with _removed_after_error(storage, temporary):
         with storage.create(temporary) as stream:
             yield stream
-        # The bytes before the name: otherwise, after a power failure, the new name could be that of an empty file.
+        # Flush the bytes before renaming: otherwise, after a power failure, the new name could refer to an empty file.
         storage.flush(temporary)
         storage.rename(temporary, path)
     storage.flush(path.parent)
 
 
 def is_stream(path: Path) -> bool:
-    """Return True for a device, a named pipe, or an open file such as /dev/stdout, which take bytes as they come."""
+    """Return True for a device, a named pipe, or an open file such as /dev/stdout, which a new file cannot replace."""
     special = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
     return special or _descriptor(path) is not None
 
@@ -97,9 +97,9 @@ def _descriptor(path: Path) -> int | None:
 
 @contextmanager
 def atomic_folder(folder: Path, storage: Storage = DISK) -> Iterator[FolderWriter]:
-    """Write a folder atomically; it replaces an existing folder of that name, and parent folders are created.
+    """Write a folder atomically, replacing an existing folder of that name; missing parent folders are created.
 
-    Files may also be written to `FolderWriter.path` by other means. After an error the new files are removed as far as
+    Files may also be written to `FolderWriter.path` by other means. After an error, the new files are removed as far as
     possible, and an earlier folder is unchanged.
     """
     if folder.exists() and folder.samefile("."):
@@ -119,9 +119,9 @@ def write_folder(folder: Path, files: Mapping[str, Content], facts: Mapping[str,
 
 
 def publish(folder: Path, storage: Storage) -> None:
-    """Flush a temporary folder and rename it to its final name, in place of an existing folder."""
+    """Flush a temporary folder, and rename it to its final name; an existing folder of that name is replaced."""
     temporary, outgoing = folder.with_name(TEMPORARY + folder.name), folder.with_name(OUTGOING + folder.name)
-    # Before the rename: the final name must not be on the disk earlier than the files.
+    # Flush before the rename: the final name must not reach the disk before the files do.
     for path in (*sorted(temporary.rglob("*")), temporary):
         storage.flush(path)
     # A rename does not replace a folder that contains files, so the earlier one is renamed first.
@@ -141,7 +141,7 @@ def publish(folder: Path, storage: Storage) -> None:
 
 @contextmanager
 def named_write_errors(path: Path, remedy: str = "make room for it or choose another name") -> Iterator[None]:
-    """Turn an OSError while writing into a RunError with the file or folder, the reason and the remedy."""
+    """Turn an OSError raised while writing into a RunError with the file or folder, the reason and the remedy."""
     try:
         yield
     except OSError as error:
@@ -149,7 +149,7 @@ def named_write_errors(path: Path, remedy: str = "make room for it or choose ano
 
 
 def discard(storage: Storage, folder: Path) -> None:
-    """Rename a folder and remove it, so that no process sees it half removed under its own name."""
+    """Remove a folder after renaming it, so that no process sees it half-removed under its own name."""
     outgoing = folder.with_name(OUTGOING + folder.name)
     remove(storage, outgoing)
     storage.rename(folder, outgoing)

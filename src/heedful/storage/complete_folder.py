@@ -2,7 +2,7 @@
 
 Neither safetensors nor JSON detects a flipped bit. So `manifest.json` contains the size and the CRC-32 of every other
 file, and a CRC-32 of its own text. `storage.atomic` writes it last: a folder with a manifest was written completely,
-and `is_complete` and `is_intact` compare what is there now.
+and `is_complete` and `is_intact` compare the manifest with the files that are there now.
 """
 
 import json
@@ -23,16 +23,18 @@ ENGINES = ".engines"  # folder with a model in inference engine formats, created
 CARD = "README.md"  # the model card, which the manifest does not list, so that people can edit it
 FORMAT = 1
 BLOCK = 1 << 20  # bytes read at a time
-PLAIN_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)*", re.ASCII)  # inside the folder, not hidden
+PLAIN_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)*", re.ASCII)  # of a file inside the folder, not hidden
 
 T = TypeVar("T")
 
 
 class DamagedError(InputError):
-    """Error raised if a file differs from what was saved. `reason` gives the file without its parent folders."""
+    """Error raised if a file differs from what was saved. `reason` names the file without its parent folders."""
 
-    def __init__(self, path: Path, what: str) -> None:
-        super().__init__(f"{path} {what}: restore it from an intact copy, or use another checkpoint")
+    def __init__(
+        self, path: Path, what: str, remedy: str = "restore it from an intact copy, or use another checkpoint"
+    ) -> None:
+        super().__init__(f"{path} {what}: {remedy}")
         self.reason = f"{path.name} {what}"
 
 
@@ -54,8 +56,8 @@ class Manifest:
         """Verify every byte of a file, and return its path.
 
         Raises:
-            DamagedError: The manifest does not list the file, or its bytes are not those that were saved, or there are
-                more than `max_bytes`.
+            DamagedError: The manifest does not list the file, its bytes are not those that were saved, or it has more
+                than `max_bytes` bytes.
         """
         path, entry = self.verify_size(name), self.files[name]
         if max_bytes is not None and entry.bytes > max_bytes:
@@ -72,7 +74,7 @@ class Manifest:
         return path
 
     def verify_size(self, name: str) -> Path:
-        """Verify the size of a file, and return its path; its bytes may differ."""
+        """Verify only the size of a file, not its bytes, and return its path."""
         path = self.folder / name
         if name not in self.files:
             raise DamagedError(path, "is not listed in the manifest")
@@ -133,7 +135,7 @@ def is_intact(folder: Path) -> bool:
 
 
 def is_complete(folder: Path, *, allow_others: bool = True) -> bool:
-    """Return True if a folder has all files in its manifest, with their sizes, and optionally no others."""
+    """Return True if a folder has all files in its manifest, with the right sizes, and optionally no others."""
     try:
         manifest = verify_sizes(folder)
     except InputError:
@@ -145,7 +147,7 @@ def is_complete(folder: Path, *, allow_others: bool = True) -> bool:
 
 
 def manifest_bytes(files: Mapping[str, Entry], facts: Mapping[str, Any]) -> bytes:
-    # Sorted, because listings differ between file systems, and the bytes of a manifest name the version of a model.
+    # Sorted, because listings differ between file systems, and a manifest's bytes identify the version of a model.
     return seal({"format": FORMAT, **facts, "files": {name: vars(files[name]) for name in sorted(files)}})
 
 

@@ -1,7 +1,7 @@
-"""The disk: every change goes through one object, so that tests can make each one fail, and small files are checked.
+"""The disk: every change goes through one object, so that tests can make each one fail.
 
-A small file may be foreign: a pipe, a device or a file that is too large is rejected. Compressed files (gzip, bzip2 and
-xz) are recognised by their extension or by their first bytes.
+`read_small` rejects pipes, devices and files that are too large, since a file may come from anywhere. Compressed files
+(gzip, bzip2 and xz) are recognised by their extension or by their first bytes.
 """
 
 import bz2
@@ -56,8 +56,8 @@ class Storage:
 class Unflushed(Storage):
     """A local file system that flushes nothing, for many small files that can be created again.
 
-    As with any storage, a killed process does not leave half a file. A power failure may, within the half minute or so
-    within which the operating system writes files to disk.
+    As with any storage, a killed process does not leave half a file. A power failure may, during the half minute or so
+    that the operating system takes to write files to disk.
     """
 
     def flush(self, path: Path) -> None:
@@ -81,17 +81,17 @@ def read_small(path: Path, most: int = MAX_SETTINGS_BYTES) -> bytes:
 
 
 OPENERS: dict[str, Callable[[BinaryIO], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-BEGINNINGS = {  # bzip2: the digits of pi, or of its root in an empty file, follow the size of a block
+BEGINNINGS = {  # in bzip2, the digits of pi follow the block size, or those of its square root if the file is empty
     ".gz": re.compile(rb"\x1f\x8b\x08"),
     ".bz2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),
     ".xz": re.compile(rb"\xfd7zXZ\x00"),
 }
-DAMAGE = (gzip.BadGzipFile, zlib.error, lzma.LZMAError)  # bz2 raises an OSError without a number
+DAMAGE = (gzip.BadGzipFile, zlib.error, lzma.LZMAError)  # bz2 raises an OSError without an errno
 
 
 def decompressed(stream: BufferedReader, path: Path) -> Any:
     """Return a stream of the decompressed contents of an open file, which may be uncompressed."""
-    # A known extension decides, otherwise the first bytes.
+    # A known extension determines the format; otherwise, the first bytes do.
     head = stream.peek(16)
     kind = path.suffix.lower()
     if kind not in OPENERS:

@@ -1,6 +1,6 @@
 """Messages about paths that do not exist, or that are a folder instead of a file, or a file instead of a folder.
 
-They suggest similar names next to the path, or mention the first folder on the way that is missing.
+They suggest existing paths with a similar name, or mention the first folder in the path that is missing.
 """
 
 import os
@@ -17,9 +17,9 @@ MAX_NAMES = 10_000  # names in a folder that are compared
 
 
 def no_file(path: Path, remedy: str = CHECK) -> str:
-    """Return the reason why a path is not a file, and what to do; `remedy` if no similar name exists."""
+    """Return a message that says why a path is not a file and what to do: `remedy`, unless a similar name exists."""
     if os.path.isdir(path):
-        inside = next((place for place in _inside(path) if os.path.isfile(place)), None)
+        inside = next((child for child in _inside(path) if os.path.isfile(child)), None)
         return f"{path}: is a folder; give a file in it" + (f", such as {inside}" if inside else "")
     return f"{path}: no such file; {likely(path, remedy)}"
 
@@ -31,14 +31,14 @@ def unreadable(path: Path, error: OSError) -> str:
 
 
 def no_folder(path: Path, remedy: str = CHECK, what: str = "folder") -> str:
-    """Return the reason why a path is not a folder, and what to do; `remedy` if no similar name exists."""
+    """Return a message that says why a path is not a folder and what to do: `remedy`, unless a similar name exists."""
     if os.path.exists(path):
         return f"{path}: is a file; give a folder"
     return f"{path}: no such {what}; {likely(path, remedy, os.path.isdir)}"
 
 
 def nothing_at(path: Path, remedy: str = CHECK) -> str:
-    """Return a message about a path that does not exist, and what to do; `remedy` if no similar name exists."""
+    """Return a message that says that a path does not exist and what to do: `remedy`, unless a similar name exists."""
     return f"{path}: no such file or folder; {likely(path, remedy)}"
 
 
@@ -54,24 +54,26 @@ def likely(path: Path, remedy: str = CHECK, fits: Callable[[Path], object] = os.
 
 
 def near_paths(path: Path, fits: Callable[[Path], object] = os.path.exists) -> list[Path]:
-    """List up to three existing paths that fit and differ in one name from a missing path, nearest first."""
+    """List up to three existing paths that satisfy `fits` and differ from a missing path in one name, nearest first."""
     lost = first_lost(path)
     rest = path.relative_to(lost)
-    names = {place.name.casefold(): place for place in reversed(_inside(lost.parent))}
+    names = {child.name.casefold(): child for child in reversed(_inside(lost.parent))}
     name = lost.name.casefold()
-    # First names with an extension that was left out, then misspelt ones.
-    near = [*(other for other in names if other.startswith(f"{name}.")), *get_close_matches(name, names, n=9)]
-    places = [names[other] / rest if rest.parts else names[other] for other in dict.fromkeys(near)]
-    return [place for place in places if fits(place)][:3]
+    # Names whose extension was left out come first, then similar names.
+    stem = Path(name).stem  # an extension alone does not make two names similar
+    similar = [other for other in get_close_matches(name, names, n=9) if get_close_matches(stem, [Path(other).stem])]
+    near = [*(other for other in names if other.startswith(f"{name}.")), *similar]
+    candidates = [names[other] / rest if rest.parts else names[other] for other in dict.fromkeys(near)]
+    return [candidate for candidate in candidates if fits(candidate)][:3]
 
 
 def first_lost(path: Path) -> Path:
-    """Return the outermost missing folder on the way to a path, or the path itself."""
-    return next(place for place in (*reversed(path.parents), path) if place == path or not os.path.exists(place))
+    """Return the outermost missing parent folder of a path, or the path itself."""
+    return next(part for part in (*reversed(path.parents), path) if part == path or not os.path.exists(part))
 
 
 def _inside(folder: Path) -> list[Path]:
-    """List the paths in a folder by name, without hidden ones; none if it cannot be read."""
+    """List the paths in a folder by name, without hidden ones; return [] if it cannot be read."""
     with suppress(OSError):
-        return sorted(place for place in islice(folder.iterdir(), MAX_NAMES) if not place.name.startswith("."))
+        return sorted(child for child in islice(folder.iterdir(), MAX_NAMES) if not child.name.startswith("."))
     return []

@@ -1,4 +1,4 @@
-"""Standard output and standard error for messages: a broken reader does not end the command."""
+"""Standard output and standard error for messages: a reader that closes the pipe does not end the command."""
 
 import os
 import sys
@@ -9,9 +9,9 @@ from typing import TextIO
 
 
 class Messages(TextIOWrapper):
-    """A standard stream on which writes do not fail: the first failure is stored, later text is discarded.
+    """A standard stream on which writes do not fail: the first failure is stored, and later text is discarded.
 
-    Results, unlike messages, are written to `buffer`, which raises failures as usual.
+    Results, unlike messages, are written to `buffer`, which raises errors as usual.
 
     Attributes:
         failure: The first failure, such as a BrokenPipeError after `| head -1`; None if everything was written.
@@ -41,7 +41,7 @@ class Messages(TextIOWrapper):
 
 @contextmanager
 def standard_streams() -> Iterator[Messages]:
-    """Context manager: both standard streams are `Messages` within the block; yields standard output.
+    """Replace both standard streams with `Messages` within the block, and yield standard output.
 
     A closed stream (`>&-`) fails like a full disk once something is written to it.
     """

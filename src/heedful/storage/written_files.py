@@ -1,6 +1,7 @@
 """Record of the files that heedful wrote, to recognise files that somebody else wrote or changed since.
 
-A text file does not show who wrote it, so a small file in the user's state folder records the size and time of each.
+A text file does not show who wrote it, so for each one a small file in the user's state folder records its size and its
+modification time.
 """
 
 import hashlib
@@ -39,7 +40,7 @@ def is_foreign(path: Path) -> bool:
 
 @contextmanager
 def own_file(path: Path, *, replace: bool) -> Iterator[BinaryIO]:
-    """Write a file from Python atomically, and record that heedful wrote it."""
+    """Write a file atomically for a function of the Python interface, and record that heedful wrote it."""
     if path.is_dir():
         raise InputError(f"{path}: is a folder; give a file in it")
     if not replace and is_foreign(path):
@@ -53,7 +54,7 @@ def own_file(path: Path, *, replace: bool) -> Iterator[BinaryIO]:
 
 
 def state_folder() -> Path:
-    """Return the user's folder for the state of programs between their runs."""
+    """Return the user's folder in which programs keep their state between runs."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")

@@ -20,7 +20,7 @@ __getattr__ = public_names(__name__, {"heedful.tasks.task": ("Task",)})
 
 
 def find_task(name: str) -> "type[Task]":
-    """Find the task of a model or a recipe by name, or a custom class as "module:Class".
+    """Find the task of a model or a recipe: a bundled one by its name, or a custom class by "module:Class".
 
     The module of a custom class is not imported, because an untrusted model folder may name it: see
     `heedful.config.user_code`.
@@ -38,18 +38,21 @@ def find_task(name: str) -> "type[Task]":
 
 
 def import_task(name: str) -> "type[Task]":
-    """Find the task of a recipe that the user trains; the module of a custom class is imported."""
+    """Find the task of a recipe that the user trains; import the module of a custom class."""
     import_class(name, "task")
     return find_task(name)
 
 
 def import_spec(name: str) -> "TaskSpec":
-    """Find the spec of a recipe's task, without torch unless the task is a custom class."""
+    """Find the spec of a recipe's task, without importing torch unless the task is a custom class."""
     return bundled_spec(name) or import_task(name).spec
 
 
 def import_reader(name: str) -> "type[ExampleReader]":
-    """Find the reader of raw examples for a recipe's task; for texts, without torch unless it is a custom class."""
+    """Find the reader of raw examples for a recipe's task.
+
+    Only custom classes and the readers of media files need torch.
+    """
     spec = bundled_spec(name)
     return import_attribute(f"heedful.tasks.readers.{spec.reader}") if spec else import_task(name).dataset.reader
 

@@ -56,11 +56,11 @@ class Plan(Protocol):
 class Dataset(ABC, Generic[B]):
     """Base class of the data of a task; an instance has training and validation data open, or a test set.
 
-    A subclass defines `prepare`, and `read`, which reads the examples of a batch; `plan` as well, unless batches have
-    examples of similar length.
+    A subclass defines `prepare`, and `read`, which reads the examples of a batch. It also defines `plan`, unless its
+    batches are to have examples of similar length.
 
     Attributes:
-        reader: Checks recipes, and reads raw examples; without torch, so that checks before a run are fast.
+        reader: Checks recipes, and reads raw examples; it works without torch, so that checks before a run are fast.
         reads_files: True if batches are slow to read, because files have to be decoded.
         recipe: The recipe, completed with settings that follow from the data, such as the classes.
         examples: The prepared examples: a store for each training corpus, and one for the validation or test set.
@@ -68,7 +68,7 @@ class Dataset(ABC, Generic[B]):
         digest: SHA-256 of everything that the prepared data depends on.
     """
 
-    reader: ClassVar[Any] = ExampleReader  # or a subclass, which each kind of data narrows down
+    reader: ClassVar[Any] = ExampleReader  # or a subclass of it; subclasses of Dataset declare a narrower type
     reads_files: ClassVar[bool] = False
 
     def __init__(self, recipe: Recipe, examples: PreparedData[Any]) -> None:
@@ -78,20 +78,20 @@ class Dataset(ABC, Generic[B]):
         self.digest = examples.digest
         train, valid = examples.train, examples.valid
         self._train_plan = self.plan(train, examples.weights, recipe.train.seed) if train else None
-        # A fixed seed: runs with different seeds are validated in the same batches.
+        # With a fixed seed, so that runs with different seeds are validated in the same batches.
         self._valid_plan = None if valid is None else self.plan((valid,), (1.0,), seed=0)
 
     @classmethod
     @abstractmethod
     def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:
-        """Read the data of a recipe, from `folder` if it was prepared there before, otherwise from its files.
+        """Read the data of a recipe: from `folder` if it was prepared there before, otherwise from the recipe's files.
 
         Args:
             recipe: The recipe.
-            folder: Where the data is prepared.
+            folder: The folder for the prepared data.
             report: Called with progress messages.
-            tokenizers: The tokenizers of a model that is tested: then `data.valid` is the test set, and there is no
-                training data to derive settings from. None: they are loaded or trained.
+            tokenizers: The tokenizers of a model to be tested; `data.valid` is then the test set, and there is no
+                training data to derive settings from. None: the tokenizers are loaded or trained.
         """
 
     @classmethod
@@ -107,7 +107,7 @@ class Dataset(ABC, Generic[B]):
         return store.lengths
 
     def plan(self, stores: Sequence[Any], weights: Sequence[float], seed: int) -> Plan:
-        """Plan the batches of some stores, whose examples an epoch shows as often as their weights say."""
+        """Plan the batches of several stores; their weights say how often an epoch contains their examples."""
         from heedful.data.batches import BatchPlan
 
         return BatchPlan([self.lengths(store) for store in stores], weights, self.recipe.train.batch_tokens, seed)
@@ -116,8 +116,8 @@ class Dataset(ABC, Generic[B]):
     def read(self, stores: Sequence[Any], ids: np.ndarray, epoch: int | None, device: torch.device, /) -> B:
         """Read the examples of a batch by their ids in the plan, which count across all stores.
 
-        A pure function of its arguments, even if it is random, as in masking: the epoch's `key` is its seed. The epoch
-        is None in validation.
+        The batch must depend only on the arguments, even if it is random, as in masking: the epoch's `key` is its seed.
+        The epoch is None in validation.
         """
 
     def key(self, epoch: int | None) -> tuple[int, int]:
@@ -125,7 +125,7 @@ class Dataset(ABC, Generic[B]):
         return (0, 0) if epoch is None else (self.recipe.train.seed, epoch)
 
     def epoch(self, number: int) -> list[np.ndarray]:
-        """List the batches of an epoch in order, each as example ids: a pure function of recipe and epoch number."""
+        """List the batches of an epoch in order, as example ids; they depend only on the recipe and the epoch."""
         return [] if self._train_plan is None else self._train_plan.epoch(number)
 
     def cells(self, ids: np.ndarray) -> int:
@@ -141,13 +141,13 @@ class Dataset(ABC, Generic[B]):
         return None if self._valid_plan is None else self._valid_plan.epoch(0)
 
     def valid_batch(self, ids: np.ndarray, device: torch.device) -> B:
-        """Read the examples of one batch of the validation or test set; it is the same each time."""
+        """Read the examples of one batch of the validation or test set, which is the same each time."""
         # The validation plan numbers only the examples of the last store.
         return self.read(self.examples.stores[-1:], ids, None, device)
 
     @property
     def valid_corpus(self) -> CorpusConfig:
-        """The files of the validation or test set; an InputError without one."""
+        """Corpus of the validation or test set; raises an InputError if there is none."""
         if self.recipe.data.valid is None:
             raise InputError("the recipe has no validation data; set data.valid")
         return self.recipe.data.valid

@@ -53,12 +53,12 @@ class ImagesWithTexts(MediaFiles[ImageTextBatch]):
     @classmethod
     def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:
         data = super().prepare(recipe, folder, report, tokenizers)
-        longest, stores = recipe.data.max_length, data.examples.train
+        max_length, stores = recipe.data.max_length, data.examples.train
         parts = zip(recipe.data.train, stores, strict=True) if stores else [(data.valid_corpus, data.valid)]
         for corpus, store in parts:
-            if full := int((store.lengths[:, 1] == longest).sum()):
+            if full := int((store.lengths[:, 1] == max_length).sum()):
                 texts = counted(full, "texts")
-                report(f"{corpus.source}: {texts} of data.max_length = {longest} tokens; longer ones are truncated")
+                report(f"{corpus.source}: {texts} of data.max_length = {max_length} tokens; longer ones are truncated")
         return data
 
     @staticmethod
@@ -67,9 +67,9 @@ class ImagesWithTexts(MediaFiles[ImageTextBatch]):
         return sequence(tokenizers.source.encode(file.target), longest=recipe.data.max_length)
 
     def lengths(self, store: MediaStore) -> np.ndarray:
-        """Return each image's positions plus those of the longest text, since a batch mixes texts of all lengths."""
-        longest = max(int(each.lengths[:, 1].max()) for each in (*self.examples.train, store))
-        return np.stack([store.lengths[:, 0], np.full(len(store), longest, store.lengths.dtype)], axis=1)
+        """Return each image's number of positions, and that of the longest text: a batch has texts of all lengths."""
+        text_length = max(int(each.lengths[:, 1].max()) for each in (*self.examples.train, store))
+        return np.stack([store.lengths[:, 0], np.full(len(store), text_length, store.lengths.dtype)], axis=1)
 
     def read(
         self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None, device: torch.device
@@ -87,7 +87,7 @@ class ImagesWithTexts(MediaFiles[ImageTextBatch]):
 class ImageTextRetrieval(Task[ImageTextBatch]):
     """Image-text retrieval task: examples are images, each with a text about it (Radford et al. 2021, section 2.3).
 
-    The negatives of an image are the texts of the other images in its batch, and the negatives of a text the other
+    The negatives of an image are the texts of the other images in its batch, and the negatives of a text are the other
     images, except when two images have the same text, or two texts the same image. So the loss depends, by definition,
     on which examples form a batch: here `train.batch_tokens` affects more than speed, and `train.accumulate` adds up
     the gradients of batches without making any of them larger.
@@ -147,7 +147,7 @@ def retrieval(
     matches[image_numbers, text_numbers] = True
 
     def rank(queries: np.ndarray, candidates: np.ndarray, gains: np.ndarray) -> Rankings:
-        # By cosine similarity, because the vectors have length 1.
+        # The products are cosine similarities, because the vectors have length 1.
         rankings = (ranked(candidates @ query, row) for query, row in zip(queries, gains, strict=True))
         return Rankings.of(rankings, len(candidates))
 

@@ -38,7 +38,7 @@ class CausalBatch:
     targets: Int[Tensor, "B T"]
     mask: AttentionMask
     tokens: int  # real tokens among the targets
-    counts: tuple[int, ...]  # the same
+    counts: tuple[int, ...]  # the same number
 
 
 def collate(ids: np.ndarray, documents: np.ndarray, device: torch.device, *, cross: bool) -> CausalBatch:
@@ -63,7 +63,7 @@ def loss(model: LanguageModel, batch: CausalBatch, smoothing: float) -> Loss:
 
 def scored_loss(generator: Any, batch: CausalBatch) -> tuple[Loss, ...]:
     """Compute the loss without smoothing from the scores of a generator, which reads across documents."""
-    # The windows before `collate` splits them: the first input, and all targets.
+    # The windows as they were before `collate` split them: the first input, and all targets.
     rows = torch.cat([batch.inputs[:, :1], batch.targets], dim=1).tolist()
     windows = [[token for token in row if token != PAD] for row in rows]
     log_probs = generator.score_windows(windows, [0] * len(windows))
@@ -122,6 +122,6 @@ class CausalLanguageModelling(Task[CausalBatch]):
             )
         batches = run.batches(self.data, model)
         means = run.mean_losses(*((scored_loss, run.predictor) if run.predictor else (self.loss, model)), batches)
-        # Per byte, models with different tokenizers are comparable.
+        # Losses per byte can be compared between models with different tokenizers.
         per_byte = perplexity(means[0].nll * len(text) / max(1, text.bytes))
         return Results(self.summary(means) | {"byte_perplexity": per_byte})

@@ -42,7 +42,7 @@ def mask_tokens(
     """Select tokens of each sequence at random, and replace most of them with <mask>, others with random tokens.
 
     Of the tokens that are not special, max(1, round(rate x their number)) are selected, one by one or, with
-    `whole_words`, word by word, so that the last word may exceed this number. The result for a sequence depends on its
+    `whole_words`, word by word; the last word may then exceed this number. The result for a sequence depends on its
     tokens and its key, not on the batch, its padding or its row.
 
     Args:
@@ -63,7 +63,7 @@ def mask_tokens(
     inputs, mask = ids.copy(), np.zeros(ids.shape, bool)
     columns = np.arange(ids.shape[1])
     for row, (seed, epoch, number) in enumerate(keys):
-        candidates = columns[ids[row] > MASK]  # the special tokens are the first ids
+        candidates = columns[ids[row] > MASK]  # special tokens have the lowest ids
         order, action, piece = draw(3 * len(candidates), seed, MASKS, epoch, number).reshape(3, -1)
 
         # Whole units, words or tokens, are masked in random order until the share `rate` of the tokens is reached.

@@ -1,12 +1,12 @@
-"""Masked patches task: predicts the pixels of masked patches of images; no labels are needed.
+"""Masked patches task: predicts the pixels of masked image patches; no labels are needed.
 
 The masked autoencoder (MAE, He et al. 2022) encodes only the visible patches and has a second Transformer that predicts
 the masked ones; SimMIM (Xie et al. 2022) replaces each masked patch with a trained vector and predicts with a linear
-layer. The model here is SimMIM's: its encoder has all positions of an image, so it works with every position scheme and
-stem, all of it is used after training, and its inputs then have the same length. MAE saves three quarters of the
-encoder's work, which matters most for large models. Target, loss and masking ratio are MAE's: pixels normalised patch
-by patch, the squared error of the masked patches, and 75%, because patches are masked one by one, as in MAE (SimMIM
-masks blocks of them).
+layer. The model here is SimMIM's: its encoder reads all positions of an image, so it works with every position scheme
+and stem, all of it is used after training, and it always reads inputs of the same length. MAE saves three quarters of
+the encoder's work, which matters most for large models. Target, loss and masking ratio are MAE's: pixels normalised
+patch by patch, the squared error of the masked patches, and 75%, because patches are masked one by one, as in MAE
+(SimMIM masks blocks of them).
 
 B batch, H height, W width, C channels, R rows and Q columns of patches.
 """
@@ -36,7 +36,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 @dataclass(frozen=True)
 class MaskedPatchBatch:
-    """Batch of images, and which of their patches are masked."""
+    """Batch of images, with a mask of their patches."""
 
     inputs: Float32[Tensor, "B H W C"]
     padding_mask: Bool[Tensor, "B H"]
@@ -46,7 +46,7 @@ class MaskedPatchBatch:
 
 
 class MaskedImages(MediaFiles[MaskedPatchBatch]):
-    """Images with masked patches, which are drawn anew in each epoch."""
+    """Images with masked patches, which are sampled anew in each epoch."""
 
     reader = MaskedImageReader
 
@@ -58,7 +58,7 @@ class MaskedImages(MediaFiles[MaskedPatchBatch]):
     def read(
         self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None, device: torch.device
     ) -> MaskedPatchBatch:
-        """Read the images of a batch and mask some patches; in validation, always the same ones in each image."""
+        """Read the images of a batch, and mask some patches of each; in validation, these are always the same."""
         inputs, padding_mask = self.inputs(stores, ids, epoch)
         grid, rate, key = self.recipe.image.grid, self.recipe.masking.rate, self.key(epoch)
         masked = np.stack([masked_patches(grid, rate, *key, number) for number in ids.tolist()])

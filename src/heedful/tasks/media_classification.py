@@ -1,4 +1,4 @@
-"""Classification of images, audio and videos: one of several classes for each file.
+"""Classification of images, audio and videos: each file belongs to one of several classes.
 
 B batch, N rows of pixels or frames, F features of a row, C classes.
 """
@@ -57,7 +57,7 @@ class LabelledFiles(MediaFiles[MediaBatch]):
         shares = self.shares(stores, ids)
         if epoch is not None and self.modality.mixup:
             # Mixup: inputs and classes are weighted means of an example, (B, N, F), and its partner, which is cut or
-            # padded.
+            # padded to the same length.
             others, weights = self.partners(ids, epoch)
             partners, _ = self.inputs(stores, others, epoch)
             # F.pad counts from the last dimension: only dimension 1 changes, and a negative number cuts.
@@ -73,7 +73,7 @@ class LabelledFiles(MediaFiles[MediaBatch]):
         return F.one_hot(classes, len(self.recipe.data.labels)).float()
 
     def partners(self, ids: np.ndarray, epoch: int) -> tuple[np.ndarray, Float32[Tensor, " B"]]:
-        """Draw, for mixup (Zhang et al. 2018), a partner for each example, among all, and the example's own share."""
+        """Sample each example's partner, among all examples, and its own share, for mixup (Zhang et al. 2018)."""
         chances = [KeyedGenerator(self.recipe.train.seed, MIXUP, epoch, number) for number in ids.tolist()]
         total = sum(map(len, self.examples.train))
         others = np.array([chance.integer(total) for chance in chances])
@@ -84,7 +84,7 @@ class LabelledFiles(MediaFiles[MediaBatch]):
 
 
 class MediaClassification(Task[MediaBatch]):
-    """Base class for the classification of images, audio and videos: each file has a class of `data.labels`."""
+    """Base class for the classification of images, audio and videos: a file has one of the classes in `data.labels`."""
 
     dataset = LabelledFiles
 

@@ -118,12 +118,12 @@ class Ranking(Task[RankingBatch]):
 
 
 def retrieval(queries: np.ndarray, passages: np.ndarray, answers: Sequence[set[int]]) -> Rankings:
-    """Rank all passages (M, D) for each query (N, D) by cosine similarity."""
-    places = []
+    """Rank all passages (M, D) for each query (N, D) by cosine similarity; `answers` are the passages to be found."""
+    ranks = []
     for start in range(0, len(queries), QUERIES_AT_ONCE):
         cosines = queries[start : start + QUERIES_AT_ONCE] @ passages.T  # the vectors have length 1
         for scores, right in zip(cosines, answers[start:], strict=False):
             gains = np.zeros_like(scores)
             gains[list(right)] = 1
-            places.append(np.flatnonzero(ranked(scores, gains)))
-    return Rankings(places, len(passages))
+            ranks.append(np.flatnonzero(ranked(scores, gains)))
+    return Rankings(ranks, len(passages))

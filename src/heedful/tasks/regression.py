@@ -69,7 +69,7 @@ class Regression(Task[TextBatch]):
         return (Loss(total, total.detach(), len(error)),)
 
     def summary(self, means: Sequence[Mean]) -> Scores:
-        """Compute the mean squared error and its root, in the unit of the numbers."""
+        """Compute the mean squared error and its root, in the original unit of the labels."""
         # The model learns standardised numbers: convert their squared error to the unit of the labels.
         loss = super().summary(means)["loss"] * self.labels.scale**2
         return {"rmse": math.sqrt(loss), "loss": loss}

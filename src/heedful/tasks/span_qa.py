@@ -32,13 +32,13 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 
 class SquadQuestions(TextRows[TextBatch]):
-    """Questions, each with a text and the place of the answer in it."""
+    """Questions, each with a text and the position of the answer in it."""
 
     reader = QuestionReader
 
     @staticmethod
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
-        """Encode each question with each window of its text, and the place of its first accepted answer in that row."""
+        """Encode each question with each window of its text, and the position of its first accepted answer in it."""
         causal = FAMILIES[recipe.model.family].causal
         # Questions about the same text follow each other, so it is encoded once.
         for text, questions in groupby(read_squad(corpus, recipe.data), attrgetter("context")):
@@ -55,7 +55,7 @@ class SquadQuestions(TextRows[TextBatch]):
                         )
                 ids = tokenizer.encode(question.question)
                 for row in question_windows(ids, context, recipe.data.max_length, causal=causal, name=name):
-                    # In a window without the answer, the correct place is the one for no answer.
+                    # In a window without the answer, the correct position is the one for no answer.
                     yield row.ids, list(row.place(tokens))
 
 
@@ -106,6 +106,6 @@ def place_loss(
     """Compute the cross-entropy of one position per row; label smoothing is spread over the possible positions."""
     surprise = -logits.masked_fill(~possible, -torch.inf).log_softmax(-1)  # (B, S)
     nll = surprise.gather(1, targets[:, None]).sum()
-    # Unmasked, the infinite surprise of impossible places would make the loss infinite, or NaN without smoothing.
+    # Unmasked, the infinite surprise of impossible positions would make the loss infinite, or NaN without smoothing.
     means = surprise.masked_fill(~possible, 0.0).sum(-1) / possible.sum(-1)
     return Loss((1 - smoothing) * nll + smoothing * means.sum(), nll.detach(), len(targets))

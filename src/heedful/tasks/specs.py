@@ -1,6 +1,6 @@
 """Task specs, without torch: families, scores, command and example reader; and checks of recipes.
 
-`SPECS` lists the bundled tasks by name; the class of each has its spec as `spec`.
+`SPECS` contains the specs of the bundled tasks by name; each task's class has its spec as the attribute `spec`.
 """
 
 from collections.abc import Mapping
@@ -24,10 +24,10 @@ class TaskSpec:
             of `heedful.metrics.metric` are computed from `outputs`; others, such as the loss, by `summary`.
         predicts: The class of `outputs`, or its kind; None: all scores are computed by `summary`.
         modality: The input of the models: text, images ("image"), audio ("audio") or videos ("video").
-        command: The command that uses models of the task; empty if there is none: they are used from Python.
+        command: The command that uses models of the task; empty if there is none, and they are used from Python.
         example: An example of arguments for that command.
         pair_field: The column of a second text in tables, if the recipe does not set one.
-        reader: For a bundled task, the place in `heedful.tasks.readers` of the reader that its dataset class uses.
+        reader: For a bundled task, the reader of its dataset class, as "module:Class" in `heedful.tasks.readers`.
     """
 
     families: tuple[str, ...]
@@ -164,12 +164,12 @@ SPECS: Mapping[str, TaskSpec] = {
 
 
 def outputs_kind(spec: TaskSpec) -> str:
-    """Return the kind of a task's outputs, such as "texts"; empty if all scores come with the objective."""
+    """Return the kind of a task's outputs, such as "texts"; return "" if all scores follow from the loss."""
     return spec.predicts if isinstance(spec.predicts, str) else spec.predicts.kind if spec.predicts else ""
 
 
 def score_names(spec: TaskSpec, recipe: Recipe) -> tuple[str, ...]:
-    """List the names of the scores of a recipe's task: those in `evaluate.metrics`, or those of the task."""
+    """List the scores of a recipe's task; `evaluate.metrics` replaces those that are computed from outputs."""
     if not recipe.evaluate.metrics:
         return spec.metrics
     kind = outputs_kind(spec)
@@ -184,7 +184,7 @@ def output_metrics(spec: TaskSpec, recipe: Recipe) -> dict[str, Metric]:
 
 
 def best_score_name(spec: TaskSpec, recipe: Recipe) -> str:
-    """Return the name of the score that selects the best checkpoint: `train.best`, or the first that is computed."""
+    """Return the name of the score that selects the best checkpoint: `train.best`, or else the first one computed."""
     if recipe.train.best is not None:
         return recipe.train.best
     # A validation without decoding computes only what follows from the losses.
@@ -255,7 +255,7 @@ def check_metrics(spec: TaskSpec, recipe: Recipe) -> None:
         find_metric(name, outputs_kind(spec))
 
 
-BASE_CLASSES = {  # what a custom class extends to belong to a family
+BASE_CLASSES = {  # the class that a custom class has to extend, by family
     "encoder_decoder": "heedful.architectures.SourceToTarget",
     "encoder": "heedful.architectures.backbone.EncoderOnly",
     "decoder": "heedful.architectures.backbone.DecoderOnly",

@@ -43,11 +43,11 @@ class TaggedWords(TextRows[TextBatch]):
         causal = FAMILIES[recipe.model.family].causal
         for sentence in read_tagged(corpus, recipe.data, drops):
             tags = checked_tags(sentence, corpus, recipe)
-            for ids, places in rows_of_words(tokenizer, sentence.words, recipe.data.max_length, causal=causal):
+            for ids, positions in rows_of_words(tokenizer, sentence.words, recipe.data.max_length, causal=causal):
                 targets = [IGNORE] * len(ids)
-                for word, place in places:
-                    targets[place] = numbers[tags[word]]
-                if places:
+                for word, position in positions:
+                    targets[position] = numbers[tags[word]]
+                if positions:
                     yield ids, targets
 
     @staticmethod

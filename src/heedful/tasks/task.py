@@ -1,9 +1,8 @@
 """Base class of tasks, and how a model is evaluated on one.
 
 A task is composed of five parts: data, model, objective, metrics and predictor. The training loop and the commands use
-only the interface of `Task`: `prepare` opens the data and `build` makes the model; in
-each update `loss` gives the objective; `evaluate` computes the scores, from `loss` and `outputs`; `use` makes the
-predictor.
+only the interface of `Task`: `prepare` opens the data; `build` builds the model; `loss` computes the objective in each
+update; `evaluate` computes the scores, from `loss` and `outputs`; and `use` creates the predictor.
 """
 
 import math
@@ -50,14 +49,14 @@ class Mean:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Context of an evaluation, such as its process group and progress bar, with loops over the validation or test set.
+    """Context of an evaluation, such as its processes and progress bar, with loops over the validation or test set.
 
     Attributes:
         reducer: Shares the batches among the processes of a run, and gathers their results.
         progress: Reports the progress.
         warn: Called with warnings about the scored data.
         is_test: True for a test, which decodes as the recipe says; a validation decodes greedily.
-        predictor: A predictor of another engine, which decodes or scores texts in place of the model.
+        predictor: A predictor from another engine, which decodes or scores texts instead of the model.
     """
 
     reducer: Reducer = SINGLE_PROCESS
@@ -81,7 +80,7 @@ class Evaluation:
             [(term.sum.item(), term.nll.item(), term.count) for term in loss(model, batch)]
             for batch in self.reducer.shard(batches)
         ]
-        # Added up in the order of the batches, the sums do not depend on the number of processes.
+        # Added up in the order of the batches, so that the sums do not depend on the number of processes.
         sums = np.array(self.reducer.all_gather_in_order(local), dtype=np.float64).sum(axis=0)  # (terms, 3)
         if not sums[:, 2].all():
             self.warn(
@@ -91,16 +90,16 @@ class Evaluation:
         return [Mean.of(*row) for row in sums.tolist()]
 
     def per_example(self, data: Dataset[B], model: torch.nn.Module, compute: Callable[[B], torch.Tensor]) -> np.ndarray:
-        """Run a model on all batches; return the results in the order of the examples, a row of `compute` for each."""
+        """Run a model on all batches; return the rows from `compute`, one per example, in the order of examples."""
         local = [compute(batch).cpu().numpy() for batch in self.reducer.shard(self.batches(data, model))]
-        # Sent as JSON, in which numbers are exact but have no type.
+        # Gathered as JSON, which keeps numbers exact, but not their type.
         rows = self.reducer.all_gather_in_order([(part.dtype.str, part.tolist()) for part in local])
         results = np.concatenate([np.array(values, dtype) for dtype, values in rows])
         # Batches contain examples of similar length: restore the order of the examples.
         return results[np.argsort(np.concatenate(data.valid_plan() or ()))]
 
 
-ALONE = Evaluation()  # in one process, without reports
+ALONE = Evaluation()  # in a single process, without reports
 
 
 @dataclass(frozen=True)
@@ -114,15 +113,15 @@ class Results:
 class Task(ABC, Generic[B]):
     """Base class of tasks: a subclass specifies or defines the parts of one kind of training.
 
-    Required are the class attributes `spec` and `dataset`, and the methods `build`, `use` and `loss`; `outputs` as well
-    if a metric compares what the model predicts with what is expected.
+    The class attributes `spec` and `dataset` and the methods `build`, `use` and `loss` are required, and so is
+    `outputs` if a metric compares the model's predictions with what is expected.
 
     Attributes:
-        spec: The families of its models, its scores and other facts.
+        spec: The families of the task's models, its scores and other facts.
         dataset: The class of the data.
-        data: The open data, of the class `dataset`.
-        recipe: Its recipe.
-        tokenizers: Its tokenizers.
+        data: The open data, an instance of `dataset`.
+        recipe: The recipe of the data.
+        tokenizers: The tokenizers of the data.
     """
 
     spec: ClassVar[TaskSpec]
@@ -141,7 +140,7 @@ class Task(ABC, Generic[B]):
     @staticmethod
     @abstractmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> Model:
-        """Build a new model with random weights, drawn from torch's global generator."""
+        """Build a new model with random weights, sampled with torch's global generator."""
 
     @staticmethod
     @abstractmethod
@@ -166,14 +165,14 @@ class Task(ABC, Generic[B]):
     def outputs(self, _model: Any, _run: Evaluation, /) -> "Outputs | None":
         """Run a model on the validation or test set; return its predictions together with what is expected.
 
-        None: there are only the scores of `summary`.
+        Returns None if there are only the scores of `summary`.
         """
         return None
 
     def evaluate(self, model: Any, run: Evaluation = ALONE) -> Results | None:
-        """Score a model in evaluation mode on the open validation or test set; None without one.
+        """Score a model in evaluation mode on the open validation or test set; return None without one.
 
-        If a loss is not finite, all scores are NaN, which is never the best.
+        If a loss is not finite, all scores that do not follow from the losses are NaN, which is never the best.
         """
         if self.data.valid_plan() is None:
             return None

@@ -1,4 +1,4 @@
-"""Text-to-text tasks: translation, summarisation, dialogue, and any other. They differ in data and metrics."""
+"""Text-to-text tasks: translation, summarisation, dialogue, and a general one. They differ in data and metrics."""
 
 from heedful.tasks.parts.sequence_to_sequence import Pairs, SequenceToSequence
 from heedful.tasks.readers.texts import ReplyReader
@@ -24,7 +24,7 @@ class TextToText(SequenceToSequence):
 
 
 class Replies(Pairs):
-    """Pairs of a context, its turns separated by tabs, and a reply."""
+    """Pairs of a context, whose turns are separated by tabs, and a reply."""
 
     reader = ReplyReader
 

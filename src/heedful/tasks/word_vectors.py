@@ -57,18 +57,18 @@ def negative_sampling(
     noise: Float[Tensor, "B L"],
     count: int,
 ) -> Loss:
-    """Negative sampling with samples shared by the words of a block (Mikolov et al. 2013b, formula 4; Ji et al. 2016).
+    """Compute the loss of negative sampling (Mikolov et al. 2013b, formula 4) with samples shared in each block.
 
-    Shared samples turn the scores of a block into one matrix product; the expected loss is the same as with independent
-    samples. A sample that happens to be a context word still counts as a sample, as in the formula.
+    Shared samples turn the scores of a block into one matrix product (Ji et al. 2016); the expected loss is the same as
+    with independent samples. A sample that happens to be a context word still counts as a sample, as in the formula.
 
     Args:
-        hidden: the vectors that predict.
-        weight: the vectors of the predicted words.
-        targets: the C words that may be predicted, followed by the negative samples.
+        hidden: The vectors that predict.
+        weight: The vectors of the predicted words.
+        targets: The C words that may be predicted, followed by the negative samples.
         predicted: True where one of the C words is predicted by a hidden vector.
-        noise: the weight of each negative sample in the loss of a hidden vector.
-        count: the number of predictions.
+        noise: The weight of each negative sample in the loss of a hidden vector.
+        count: The number of predictions.
     """
     total, nll = NegativeSampling.apply(hidden, weight, targets, predicted, noise)
     return Loss(total, nll, count)
@@ -78,7 +78,7 @@ class NegativeSampling(torch.autograd.Function):
     """Autograd function of negative sampling: the gradient of a score is its probability, minus 1 where it is correct.
 
     The gradient of `weight` is sparse: it has a row for each target, repeated for targets that occur several times. The
-    loss of a prediction is at most 87 nats, the loss of the smallest number in float32; its gradient is not bounded.
+    loss of a prediction is at most 87 nats, that of the smallest normal float32 number; this does not affect gradients.
     """
 
     @staticmethod
@@ -91,7 +91,7 @@ class NegativeSampling(torch.autograd.Function):
         positive, negative = probability[:, : predicted.size(1)], probability[:, predicted.size(1) :]
         right = torch.where(predicted, positive, 1.0).clamp_(min=least).log_().sum()
         wrong = ((1 - negative).clamp_(min=least).log_().sum(1) * noise).sum()
-        # From here on, the probabilities become the gradients of the scores, in place.
+        # In place, the probabilities now become the gradients of the scores.
         positive.sub_(1).mul_(predicted)
         negative.mul_(noise[:, None])
         ctx.save_for_backward(hidden, rows, probability, targets)
@@ -119,14 +119,16 @@ def hierarchical_softmax(
     branches: Bool[Tensor, "M P"],
     lengths: Int[Tensor, " M"],
 ) -> Loss:
-    """Hierarchical softmax: a binary decision at each inner node above the predicted word (Mikolov et al. 2013b, 2.1).
+    """Compute the loss of a hierarchical softmax, with a binary decision at each inner node above the predicted word.
+
+    See Mikolov et al. 2013b, section 2.1.
 
     Args:
-        hidden: the vectors that predict.
-        weight: the vectors of the inner nodes.
-        nodes: the inner nodes above each predicted word.
-        branches: the branch to take at each of them.
-        lengths: the number of nodes above the word, of P.
+        hidden: The vectors that predict.
+        weight: The vectors of the inner nodes.
+        nodes: The inner nodes above each predicted word, padded to P.
+        branches: The branch to take at each of them.
+        lengths: The number of nodes above each word, without padding.
     """
     # (M, P, D) x (M, D, 1) -> (M, P)
     scores = (F.embedding(nodes, weight, sparse=True) @ hidden[:, :, None])[..., 0]
@@ -136,7 +138,7 @@ def hierarchical_softmax(
     return Loss(total, total.detach(), len(hidden))
 
 
-BLOCK_WORDS = 32  # that share their negative samples; the speed of matrix multiplications depends on it
+BLOCK_WORDS = 32  # number of words that share negative samples; the speed of matrix products depends on it
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ WordBatch = BlockBatch | PairBatch
 
 
 class WordStream(RunningText[WordBatch]):
-    """Running text in pieces; window sizes and negative samples are drawn anew in each epoch."""
+    """Running text in pieces; window sizes and negative samples are sampled anew in each epoch."""
 
     def __init__(self, recipe: Recipe, text: PreparedData[TokenStream]) -> None:
         super().__init__(recipe, text)
@@ -200,15 +202,15 @@ class WordStream(RunningText[WordBatch]):
     ) -> WordBatch:
         [stream], length, key = streams, self.recipe.data.max_length, self.key(epoch)
         # As in a language model, a window that starts at s has the tokens from s + 1 on (`WindowPlan`).
-        places = (starts[:, None] + np.arange(1, length + 1)).ravel()
-        places = places[places < len(stream)]
-        windows = draw_windows(stream.ids[places], places, length, self.keep, self.options.window, key)
+        positions = (starts[:, None] + np.arange(1, length + 1)).ravel()
+        positions = positions[positions < len(stream)]
+        windows = draw_windows(stream.ids[positions], positions, length, self.keep, self.options.window, key)
         options, is_skip_gram = self.options, self.options.kind == "skip_gram"
         # Skip-gram predicts once per pair, CBOW once per word with a context.
         if options.objective != "negative_sampling":
             words, centres, contexts = (torch.from_numpy(x).to(device) for x in (windows.words, *pairs(windows)))
             count = len(centres) if is_skip_gram else int((windows.sizes > 0).sum())
-            return PairBatch(words, centres, contexts, len(places), (count,))
+            return PairBatch(words, centres, contexts, len(positions), (count,))
 
         cut = blocks(windows, options.window, BLOCK_WORDS)
         count = int(cut.sizes.sum()) if is_skip_gram else int((cut.sizes > 0).sum())
@@ -223,7 +225,7 @@ class WordStream(RunningText[WordBatch]):
             in_window=torch.from_numpy(cut.in_window).to(device),
             sizes=torch.from_numpy(cut.sizes).to(device, torch.float32),
             samples=torch.from_numpy(samples).to(device),
-            tokens=len(places),
+            tokens=len(positions),
             counts=(count,),
         )
 
@@ -264,7 +266,7 @@ def options_of(recipe: Recipe) -> Word2VecConfig:
 
 
 def sampling_loss(model: Word2Vec, batch: BlockBatch, options: Word2VecConfig) -> Loss:
-    # Weighted by this, the K shared samples of a prediction count as `negatives` samples.
+    # With this weight, the K shared samples of a prediction count as `negatives` samples.
     share = options.negatives / batch.samples.size(1)
     [count] = batch.counts
     if options.kind == "skip_gram":

@@ -1,8 +1,8 @@
-"""Checks of tokenizer definitions: an allowed one takes time and memory in proportion to the text.
+"""Checks of tokenizer definitions, so that encoding takes time and memory in proportion to the text.
 
 A tokenizer.json is a small program: it may contain regular expressions that run for years, replacements that double a
-text forty times, and padding to 10^9 tokens. A tokenizer of heedful's kinds has exactly the steps that heedful writes;
-one of a foreign kind has known steps and expressions, and lengthens a text by a bounded factor.
+text forty times, and padding to 10^9 tokens. A tokenizer of heedful's kinds must have exactly the steps that heedful
+writes; one of kind "foreign" must have known steps and expressions, and lengthen a text by a bounded factor.
 """
 
 import base64
@@ -101,7 +101,7 @@ def _problems_of_own(definition: Definition, config: TokenizerConfig) -> Iterato
 
 
 def _fits(step: Any, expected: Any) -> bool:
-    """True if a step is the expected one; an older version of the library may have written fewer of its settings."""
+    """Return True if a step is the expected one; an older version of the library may have written fewer settings."""
     if isinstance(step, dict) and isinstance(expected, dict):
         return step.get("type") == expected.get("type") and all(
             key in expected and _fits(value, expected[key]) for key, value in step.items()
@@ -143,7 +143,7 @@ def _steps(step: Definition | None, inner: str, depth: int = 0) -> Iterator[Defi
 
 
 def _growth(step: Definition) -> float:
-    """Maximum number of characters that a normaliser step writes for one character."""
+    """Return the maximum number of characters that a normaliser step writes for one character."""
     if step["type"] == "Replace":
         # An expression may match a single character; an empty string also matches between all characters.
         shortest = len(step["pattern"].get("String", "a"))

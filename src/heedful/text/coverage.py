@@ -9,12 +9,12 @@ from heedful.config.schema import TokenizerConfig
 from heedful.text.pipeline import EOS, UNK
 from heedful.text.tokenizer import Tokenizer
 
-MANY_UNKNOWN = 0.02  # the share of unknown tokens from which on about every third sentence has one
+MANY_UNKNOWN = 0.02  # the share of unknown tokens at which about every third sentence contains one
 
 
 @dataclass
 class UnknownTokens:
-    """Counts of the tokens in a text, without <eos>, and of the unknown ones."""
+    """Number of tokens in a text, <eos> not counted, and number of unknown tokens among them."""
 
     tokens: int = 0
     unknown: int = 0
@@ -24,7 +24,7 @@ class UnknownTokens:
         return self.unknown / max(self.tokens, 1)
 
     def count(self, ids: Sequence[int]) -> None:
-        """Count the tokens of an encoded text; <unk> is unknown."""
+        """Add the tokens of an encoded text to the counts; <unk> is an unknown token."""
         self.tokens += len(ids) - ids.count(EOS)
         self.unknown += ids.count(UNK)
 
@@ -37,7 +37,7 @@ def unknown_lines(texts: Mapping[str, UnknownTokens], config: TokenizerConfig) -
 
 
 def remedy(config: TokenizerConfig) -> str:
-    """Return the settings of a recipe that reduce unknown tokens."""
+    """Return advice on how to avoid unknown tokens, for the end of a warning."""
     if config.path is not None or config.kind == "foreign":
         return "the vocabulary was trained on different text: use one that is trained on this text"
     bpe = 'tokenizer.kind = "bpe" or ' if config.kind == "word" else ""
@@ -57,7 +57,7 @@ class Coverage:
     byte_tokens: int  # tokens for the bytes of these characters
     used_ids: int  # distinct ids that occur
     vocabulary: int  # the number of ids
-    longest: int  # tokens of the longest line
+    longest: int  # the number of tokens in the longest line
     longest_line: int  # the number of the longest line, from 1; 0 for an empty text
 
     @property
@@ -97,15 +97,15 @@ def measure_coverage(tokenizer: Tokenizer, lines: Iterable[str]) -> Coverage:
     # Only the first byte of a UTF-8 character is not 10xxxxxx: these bytes count characters.
     first_bytes = {i for byte, i in enumerate(tokenizer.byte_ids) if byte & 0b1100_0000 != 0b1000_0000}
     id_counts: Counter[int] = Counter()
-    words = characters = longest = longest_line = number = 0
+    words = characters = max_length = longest_line = number = 0
     # `encode_lines` reads a chunk of lines ahead, and `tee` keeps no more than these.
     texts, copies = tee(lines)
     for number, (text, ids) in enumerate(zip(texts, tokenizer.encode_lines(copies), strict=True), start=1):
         id_counts.update(ids)
         words += len(text.split())
         characters += len(text)
-        if len(ids) > longest or number == 1:
-            longest, longest_line = len(ids), number
+        if len(ids) > max_length or number == 1:
+            max_length, longest_line = len(ids), number
     return Coverage(
         lines=number,
         words=words,
@@ -116,6 +116,6 @@ def measure_coverage(tokenizer: Tokenizer, lines: Iterable[str]) -> Coverage:
         byte_tokens=sum(id_counts[i] for i in tokenizer.byte_ids),
         used_ids=len(id_counts),
         vocabulary=len(tokenizer),
-        longest=longest,
+        longest=max_length,
         longest_line=longest_line,
     )

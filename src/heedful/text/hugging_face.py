@@ -27,7 +27,7 @@ from heedful.text.tokenizer import MAX_FILE, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import word_tokenizer
 
-# A piece that is named like a special token must not be found in a text: a split after its "<" leaves no such word.
+# Text that looks like a special token must not be encoded as one: a split after its "<" leaves no such word.
 CUT = {
     "type": "Split",
     "pattern": {"Regex": "<(?=(?:pad|unk|bos|eos|mask)>)"},
@@ -54,8 +54,8 @@ CLIP_NORMALIZERS = [
 CLIP_WORDS = {"type": "Split", "pattern": {"Regex": CLIP_EXPRESSION}, "behavior": "Removed", "invert": True}
 PLAIN_TOKEN = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False}
 
-# Keys of tokenizer_config.json and special_tokens_map.json that name a special token, where the first one counts; and
-# its usual names.
+# Keys of tokenizer_config.json and special_tokens_map.json that name a special token, of which the first one counts,
+# and the usual names of special tokens.
 KEYS = {
     PAD: ["pad_token"],
     UNK: ["unk_token"],
@@ -87,14 +87,14 @@ def to_hugging_face(
 ) -> None:
     """Write a tokenizer as a folder that `transformers.AutoTokenizer.from_pretrained` loads, with the same ids.
 
-    Only the names of special tokens are read differently there: typed as text, they are special tokens. The special
+    There is one difference: `transformers` reads the names of special tokens in a text as special tokens. The special
     tokens of an encoder are named as in BERT, such as [CLS] and [MASK], or as in CLIP, and a token that is both <bos>
     and <eos> is named as in GPT-2, unless the vocabulary has a piece with the same name.
 
     Args:
         tokenizer: A tokenizer of any kind.
-        folder: Where to write; it may contain other files, such as a model's.
-        family: Family of the model, which determines what is put around a text: an encoder (BERT) begins with <bos>,
+        folder: The folder to write to; it may contain other files, such as those of a model.
+        family: Family of the model, which determines what is added to a text: an encoder (BERT) begins with <bos>,
             puts <eos> after each of one or two texts, and numbers them as segments 0 and 1; an encoder-decoder ends
             with <eos>; a decoder (GPT) adds nothing.
         max_length: Maximum number of tokens that the model reads, to which `transformers` can truncate texts.
@@ -108,8 +108,8 @@ def to_hugging_face(
     config, definition = tokenizer.config, json.loads(tokenizer.definition)
     if not has_counterpart(config):
         raise InputError(
-            'a tokenizer of kind "wordpiece" with byte fallback has no counterpart in a tokenizer.json; train one with '
-            'tokenizer.byte_fallback = false, or of kind "bpe"'
+            'a tokenizer of kind "wordpiece" with byte fallback cannot be written as a tokenizer.json; train one with '
+            'tokenizer.byte_fallback = false, or with tokenizer.kind = "bpe"'
         )
     names = _exported_names(definition, config, family, absent, segments=segments)
     remaining = [i for i in range(len(tokenizer)) if i not in absent]
@@ -150,14 +150,14 @@ def to_hugging_face(
 
 
 def has_counterpart(config: TokenizerConfig) -> bool:
-    """True if a tokenizer can be exported to `transformers`: all but those of kind "wordpiece" with byte fallback."""
+    """Return True if `transformers` has an equivalent: for all but "wordpiece" with byte fallback."""
     return not (config.kind == "wordpiece" and config.byte_fallback)
 
 
 def _exported_names(
     definition: Definition, config: TokenizerConfig, family: FamilyName, absent: Collection[int], *, segments: bool
 ) -> tuple[str, ...]:
-    """Names of the special tokens in `transformers`: the usual ones, unless a piece has one of them."""
+    """Return the names of special tokens in `transformers`: the usual ones, unless a piece has one of these names."""
     own, vocabulary = specials(config), definition["model"]["vocab"]
     pieces = {piece[0] for piece in vocabulary} if isinstance(vocabulary, list) else set(vocabulary)
     pieces |= {token["content"] for token in definition["added_tokens"]}
@@ -173,7 +173,7 @@ def _exported_model(
 ) -> Definition:
     """Rename the special tokens of a model, and renumber its tokens."""
     if config.kind == "word" and config.byte_fallback:
-        # A model that splits unknown words into bytes itself, which `Tokenizer` does outside of the model.
+        # The exported model itself splits unknown words into bytes, which `Tokenizer` does outside of the model.
         model = {
             "type": "BPE",
             "vocab": model["vocab"],
@@ -194,7 +194,7 @@ def _exported_model(
 
 
 def _post_processor(family: FamilyName, names: Sequence[str]) -> Definition | None:
-    """The post-processor of a tokenizer.json: the special tokens around a text, and around two."""
+    """Return the post-processor of a tokenizer.json, which adds special tokens to one text or to a pair of texts."""
     if FAMILIES[family].writes and not FAMILIES[family].pairs:
         return None
 
@@ -220,14 +220,15 @@ def from_hugging_face(
     """Import the tokenizer of a Hugging Face model folder.
 
     Args:
-        folder: Where the files are.
+        folder: The model folder.
         side: The language whose SentencePiece model to use, if each has one; otherwise one tokenizer serves both.
-        begins: False if the token before a text, such as <s>, is not read as <bos>, but found in texts.
+        begins: False if the token that begins a text, such as <s>, does not become <bos>, but remains a token of texts.
 
     Returns:
         The tokenizer, with heedful's special tokens as the first ids, and `old_id_of` (V,): for each of its ids
         the id in the folder, or -1 for a special token that is missing. An old id may occur twice: GPT-2's
-        "<|endoftext|>" is <bos> and <eos>, and <bos> is whatever a decoder begins with, Marian's "<pad>" or a piece.
+        "<|endoftext|>" is <bos> and <eos>, and <bos> is the token that a decoder begins with, which may be Marian's
+        "<pad>" or a piece.
 
     Raises:
         InputError: A file is missing, damaged, or of a kind that heedful does not read.
@@ -291,7 +292,7 @@ def from_words(words: Sequence[str], rows: int) -> tuple[Tokenizer, NDArray[np.i
 
 
 def _decoder_start(folder: Path) -> int | None:
-    """Id of the token that a decoder begins with, from the generation settings or else from the model's settings."""
+    """Return the id of the token that a decoder begins with, from the generation or else the model settings."""
     for name in ("generation_config.json", "config.json"):
         if (start := _read_json(folder / name).get(START)) is not None:
             if not isinstance(start, int) or not 0 <= start < MAX_TOKENS:
@@ -301,7 +302,7 @@ def _decoder_start(folder: Path) -> int | None:
 
 
 def _roles(definition: Definition, folder: Path) -> Roles:
-    """The special tokens among the tokens of a definition."""
+    """Find the special tokens among the tokens of a definition."""
     ids, roles = ids_of(definition), {}
     settings = [_read_json(folder / name) for name in ("tokenizer_config.json", "special_tokens_map.json")]
     for role, keys in KEYS.items():
@@ -387,11 +388,12 @@ def _gpt2(folder: Path, _: Side) -> Definition:
 
 
 def _marian(folder: Path, side: Side) -> Definition:
-    """The definition of Marian's tokenizer for one side: one vocabulary, segmented by that side's SentencePiece model.
+    """Build the definition of Marian's tokenizer for one side, with that side's SentencePiece model.
 
-    Characters that this side lacks are read as pieces of the other side if it has them, at a cost above all others;
-    SentencePiece only looks up such characters as a whole run. Unlike Marian's tokenizer in `transformers`, this does
-    not normalise punctuation with sacremoses when it is installed.
+    Both sides have the same vocabulary. Characters that this side lacks are read as pieces of the other side if it has
+    them, at a higher cost than all other pieces; SentencePiece itself looks up a run of such characters only as a
+    whole. Unlike Marian's tokenizer in `transformers`, this does not normalise punctuation with sacremoses when it is
+    installed.
     """
     pieces = read_sentencepiece(folder / f"{side}.spm")
     ids = _read_json(folder / "vocab.json")
@@ -436,7 +438,7 @@ _READERS: dict[tuple[str, ...], Callable[[Path, Side], Definition]] = {
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON file with keys; empty if the file does not exist."""
+    """Read a JSON object from a file; return an empty one if the file does not exist."""
     if not path.exists():
         return {}
     try:
@@ -484,9 +486,9 @@ def adopt(definition: Definition, roles: Roles, origin: str) -> tuple[Tokenizer,
     config = TokenizerConfig(kind="foreign", byte_fallback=False, mask=MASK in roles)
     head, special = specials(config), set(roles.values())
     rest = sorted((name for name in old_ids if name not in special), key=old_ids.__getitem__)
-    if twice := set(rest) & set(head):
+    if clashes := set(rest) & set(head):
         raise InputError(
-            f"{origin}: has a piece {min(twice)!r}, but its special tokens are {', '.join(sorted(special))}; rename "
+            f"{origin}: has a piece {min(clashes)!r}, but its special tokens are {', '.join(sorted(special))}; rename "
             "it, or add it as a special token to tokenizer_config.json"
         )
     new_ids = {name: i for i, name in enumerate([*head, *rest])}
@@ -529,7 +531,7 @@ def adopt(definition: Definition, roles: Roles, origin: str) -> tuple[Tokenizer,
             f"{origin}: the installed tokenizers {tokenizers.__version__} cannot read it ({error}); "
             "download it again, or update tokenizers"
         ) from error
-    writing_of(library, config)  # rejects pieces that are written in an unknown way
+    writing_of(library, config)  # raises an InputError if pieces are written in an unknown way
     return Tokenizer(library.to_str(), config), np.array(old_id_of, dtype=np.int64)
 
 

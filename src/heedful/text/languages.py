@@ -72,7 +72,7 @@ def base_language(code: str) -> str:
 
 
 def is_language(code: str) -> bool:
-    """True if a code is an ISO 639 language code, alone or with a script or region."""
+    """Return True if a code is an ISO 639 language code, alone or with a script or region."""
     base = base_language(code)
     return CODE.fullmatch(code) is not None and (base in NAMES or base in THREE_LETTERS)
 

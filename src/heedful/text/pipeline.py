@@ -27,14 +27,14 @@ ABSENT = -1  # the old id of a special token that an imported vocabulary lacks
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>")
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
-# A reserved name that is typed as text is split after its "<": no word contains the name, so no model can learn or look
-# up a piece that is one.
+# A reserved name that is typed as text is split after its "<": no word contains the name, so a model can neither learn
+# nor look up a piece with this name.
 _RESERVED_NAME = r"<(?=(?:pad|unk|bos|eos|mask|unused\d+|0x[0-9A-F]{2})>)"
 # A word takes one space before it; each further space is a word.
 _SPACED_WORD = r" ?[^ ]+| "
 _RAW_WORD = r" ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]+|\s"
 _HAN_CHARACTER = r" ?\p{Han}\p{M}*| ?[[\p{L}\p{M}]&&[^\p{Han}]]+|"
-EXPRESSIONS = (_RESERVED_NAME, _SPACED_WORD, _RAW_WORD, _HAN_CHARACTER + _RAW_WORD)  # of all splitters
+EXPRESSIONS = (_RESERVED_NAME, _SPACED_WORD, _RAW_WORD, _HAN_CHARACTER + _RAW_WORD)  # those of all splitters
 
 
 def specials(config: TokenizerConfig) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ def reserved(config: TokenizerConfig) -> tuple[str, ...]:
 
 
 def first_space(config: TokenizerConfig) -> str:
-    """Return the space that is put before a text to encode; empty if pieces are single characters."""
+    """Return the space that is put before a text to encode, or "" if pieces are single characters."""
     return "" if config.kind in ("character", "byte") else " "
 
 
@@ -147,10 +147,10 @@ def writing_of(library: tokenizers.Tokenizer, config: TokenizerConfig) -> Writin
     )
 
 
-# Byte-level BPE writes a byte as the character with its number or, if that is not printable, as one from U+0100 on.
+# Byte-level BPE writes a byte as the character with this code point or, if that is not printable, as one from U+0100.
 _PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 _BYTES = {chr(byte): byte for byte in _PRINTABLE}
-_BYTES |= {chr(0x100 + place): byte for place, byte in enumerate(sorted(set(range(256)) - set(_PRINTABLE)))}
+_BYTES |= {chr(0x100 + index): byte for index, byte in enumerate(sorted(set(range(256)) - set(_PRINTABLE)))}
 
 
 def _bytes_of_characters(name: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Reader of SentencePiece models, without the SentencePiece library: a few fields of a Protocol Buffers message."""
+"""Reader of SentencePiece models, which parses a few fields of a Protocol Buffers message without the library."""
 
 import base64
 import math
@@ -27,8 +27,8 @@ Value = int | bytes
 class SentencePieceModel:
     """A SentencePiece model: scores of pieces, in which U+2581 is a space, and its normalisation settings."""
 
-    scores: dict[str, float]  # of the pieces that can occur in a text
-    characters: bytes  # the compiled table of character replacements; empty: none
+    scores: dict[str, float]  # the scores of the pieces that can occur in a text
+    characters: bytes  # the compiled table of character replacements; empty if there is none
     first_space: bool  # True if a space is put before a text
     remove_extra_spaces: bool
 
@@ -71,48 +71,51 @@ def read_sentencepiece(path: Path) -> SentencePieceModel:
 
 
 def fields(message: bytes) -> Iterator[tuple[int, Value]]:
-    """Yield the fields of a Protocol Buffers message, in order: number and value.
+    """Yield the number and the value of each field of a Protocol Buffers message, in order.
 
     A value is an integer, or the bytes of a string, an inner message or a fixed-size number.
     """
-    place = 0
-    while place < len(message):
-        key, place = _varint(message, place)
+    offset = 0
+    while offset < len(message):
+        key, offset = _varint(message, offset)
         # The lowest three bits of a key are the wire type, which determines how the value is stored.
         number, wire = key >> 3, key & 7
         if wire == 0:
-            value, place = _varint(message, place)
+            value, offset = _varint(message, offset)
             yield number, value
             continue
         if wire not in _SIZES and wire != 2:
-            raise ValueError(f"a field of wire type {wire} at byte {place}")
-        size, place = _varint(message, place) if wire == 2 else (_SIZES[wire], place)
-        if size > len(message) - place:
-            raise ValueError(f"a field of {size} bytes at byte {place} of {len(message)}")
-        yield number, message[place : place + size]
-        place += size
+            raise ValueError(f"a field of wire type {wire} at byte {offset}")
+        size, offset = _varint(message, offset) if wire == 2 else (_SIZES[wire], offset)
+        if size > len(message) - offset:
+            raise ValueError(f"a field of {size} bytes at byte {offset} of {len(message)}")
+        yield number, message[offset : offset + size]
+        offset += size
 
 
 _SIZES = {1: 8, 5: 4}  # wire types of fixed size
 
 
-def _varint(message: bytes, place: int) -> tuple[int, int]:
-    """Read an integer with seven bits per byte, lowest first; the eighth bit is set if more bytes follow."""
+def _varint(message: bytes, offset: int) -> tuple[int, int]:
+    """Read an integer with seven bits per byte, lowest first; the eighth bit is set if more bytes follow.
+
+    Returns the integer and the offset after it.
+    """
     value = 0
     # 64 bits take at most ten bytes.
     for shift in range(0, 70, 7):
-        if place >= len(message):
+        if offset >= len(message):
             break
-        byte = message[place]
+        byte = message[offset]
         value |= (byte & 0x7F) << shift
-        place += 1
+        offset += 1
         if byte < 0x80:
-            return value, place
-    raise ValueError(f"an unterminated number at byte {place}")
+            return value, offset
+    raise ValueError(f"an unterminated number at byte {offset}")
 
 
 def _last(message: list[tuple[int, Value]], number: int) -> dict[int, Value]:
-    """Return the last inner message with this number; empty if it is missing."""
+    """Return the fields of the last inner message with this number, or {} if there is none."""
     messages = [value for key, value in message if key == number]
     return dict(fields(messages[-1])) if messages and isinstance(messages[-1], bytes) else {}
 

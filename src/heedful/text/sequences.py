@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import InputError
-from heedful.text.tokenizer import BOS, EOS, PAD, Place, Tokenizer
+from heedful.text.tokenizer import BOS, EOS, PAD, CharacterSpan, Tokenizer
 
 Rows = Sequence[Sequence[int]]
 
@@ -23,7 +23,7 @@ def pad(
 
     Args:
         rows: B rows of ids, of any length.
-        length: The length L of every row of the result; None: the length of the longest row.
+        length: The length L of every row of the result, by default that of the longest row.
         side: The side where <pad> goes.
 
     Returns:
@@ -32,24 +32,24 @@ def pad(
     Raises:
         InputError: A row is longer than `length`; `truncate` shortens it.
     """
-    longest = max(map(len, rows), default=0)
-    length = longest if length is None else length
-    if longest > length:
-        raise InputError(f"a row of {longest} ids does not fit a length of {length}; truncate it, or pad to {longest}")
+    most = max(map(len, rows), default=0)
+    length = most if length is None else length
+    if most > length:
+        raise InputError(f"a row of {most} ids does not fit a length of {length}; truncate it, or pad to {most}")
     ids = np.full((len(rows), length), PAD, dtype=np.int64)
     padding_mask = np.zeros((len(rows), length), dtype=np.bool_)
     for row, values in enumerate(rows):
-        place = slice(len(values)) if side == "right" else slice(length - len(values), length)
-        ids[row, place] = values
-        padding_mask[row, place] = True
+        columns = slice(len(values)) if side == "right" else slice(length - len(values), length)
+        ids[row, columns] = values
+        padding_mask[row, columns] = True
     return ids, padding_mask
 
 
 def batches(rows: Sequence[Sequence[int]], tokens: int) -> Iterator[list[int]]:
     """Group non-empty rows of token ids, without <eos>, into batches of similar length, longest first.
 
-    Yields the indices of the rows of a batch. Its size, the number of rows times the longest length including <eos>, is
-    at most `tokens`; a longer row is a batch by itself.
+    Yields the indices of the rows of each batch. Its size, the number of rows times the maximum length including <eos>,
+    is at most `tokens`; a longer row is a batch by itself.
     """
     batch: list[int] = []
     # Longest first: the first row of a batch determines its width.
@@ -63,7 +63,7 @@ def batches(rows: Sequence[Sequence[int]], tokens: int) -> Iterator[list[int]]:
 
 
 def truncate(rows: Rows, length: int) -> list[list[int]]:
-    """Truncate rows of token ids to their first `length` ids, without an <eos> at the end."""
+    """Truncate rows of token ids to their first `length` ids; no <eos> is added."""
     if length < 0:
         raise InputError(f"rows cannot be truncated to {length} ids; give 0 or more")
     return [list(row[:length]) for row in rows]
@@ -83,7 +83,7 @@ def sequence(first: Sequence[int], second: Sequence[int] | None = None, *, longe
 
 
 def is_cut(row: Sequence[int], first: Sequence[int], second: Sequence[int] | None = None) -> bool:
-    """True if `sequence` has truncated the texts of a row."""
+    """Return True if `sequence` truncated the texts of a row."""
     return len(row) < (len(first) + 2 if second is None else len(first) + len(second) + 3)
 
 
@@ -95,7 +95,10 @@ def segments(ids: np.ndarray) -> np.ndarray:
 
 
 class Window(NamedTuple):
-    """Window of a text: tokens `begin` to `end` - 1, from 0; of these, `first` to `stop` - 1 have most context here."""
+    """Window of a text: tokens `begin` to `end` - 1, counted from 0.
+
+    Tokens `first` to `stop` - 1 have more context in this window than in others.
+    """
 
     begin: int
     end: int
@@ -106,12 +109,12 @@ class Window(NamedTuple):
 def windows(count: int, room: int) -> list[Window]:
     """Split a text of `count` tokens into overlapping windows of at most `room` tokens, in order.
 
-    Tokens `first` to `stop` - 1 of all windows together are the text, each token once.
+    Tokens `first` to `stop` - 1 of all windows together are the text: each token occurs once.
     """
     last = max(count - room, 0)
     # The last window ends with the text, so that all windows of a long text are full.
     begins = [*range(0, last, room - room // 2), last]
-    middles = [(begin + before + room) // 2 for before, begin in pairwise(begins)]  # of the overlap of two windows
+    middles = [(begin + before + room) // 2 for before, begin in pairwise(begins)]  # midpoints of the overlaps
     return [
         Window(begin, min(begin + room, count), first, stop)
         for begin, (first, stop) in zip(begins, pairwise([0, *middles, count]), strict=True)
@@ -120,24 +123,24 @@ def windows(count: int, room: int) -> list[Window]:
 
 @dataclass(frozen=True)
 class Context:
-    """Encoded context of a question: its token ids, and the characters that each token represents."""
+    """Encoded context of a question: its token ids, and the span of characters that each token represents."""
 
     text: str
     ids: list[int]
-    places: list[Place]
+    places: list[CharacterSpan]
 
     def tokens(self, begin: int, end: int) -> range:
-        """Return the tokens of characters `begin` to `end` - 1, without the space around them."""
+        """Return the indices of the tokens of characters `begin` to `end` - 1, without the space around them."""
         begin, end = self._stripped(begin, end)
         # A token overlaps the characters if it ends after `begin` and begins before `end`.
         first = bisect_right(self.places, begin, key=itemgetter(1))
         return range(first, bisect_left(self.places, end, key=itemgetter(0)))
 
-    def characters(self, first: int, last: int) -> Place:
-        """Return the beginning and end of the characters of tokens `first` to `last`, without the space around them."""
+    def characters(self, first: int, last: int) -> CharacterSpan:
+        """Return the span of the characters of tokens `first` to `last`, without the space around them."""
         return self._stripped(self.places[first][0], self.places[last][1])
 
-    def _stripped(self, begin: int, end: int) -> Place:
+    def _stripped(self, begin: int, end: int) -> CharacterSpan:
         text = self.text[begin:end]
         end = begin + len(text.rstrip())
         return end - len(text.strip()), end
@@ -145,7 +148,7 @@ class Context:
 
 @dataclass(frozen=True)
 class QuestionWindow:
-    """Input row of question answering for one window of the context: <bos> question <eos> window <eos>."""
+    """Input row for question answering over one window of the context: <bos> question <eos> window <eos>."""
 
     ids: list[int]
     window: Window  # the tokens of the context that are in the row
@@ -153,21 +156,21 @@ class QuestionWindow:
     nowhere: int  # index in the row that means that the answer is not in the window
 
     def place(self, tokens: range) -> tuple[int, int]:
-        """Return the first and last index of tokens in the row; `nowhere` unless all of them are in the window."""
+        """Return the indices in the row of the first and last token; `nowhere` unless all tokens are in the window."""
         if not tokens or not self.window.begin <= tokens[0] <= tokens[-1] < self.window.end:
             return self.nowhere, self.nowhere
         return self.begin + tokens[0] - self.window.begin, self.begin + tokens[-1] - self.window.begin
 
 
 def encode_context(tokenizer: Tokenizer, text: str) -> Context:
-    """Encode the context of a question, with the characters that each token represents."""
+    """Encode the context of a question, with the span of characters that each token represents."""
     return Context(text, *tokenizer.encode_with_places(text))
 
 
 def question_windows(
     question: Sequence[int], context: Context, longest: int, *, causal: bool, name: str
 ) -> list[QuestionWindow]:
-    """Make the input rows for a question: one for each window of its context.
+    """Create the input rows for a question: one for each window of its context.
 
     Args:
         question: The token ids of the question.

@@ -1,7 +1,7 @@
-"""Shortlist of target tokens: a search for the translation of a sentence chooses among likely tokens, not all.
+"""Shortlist of target tokens, with which a search for a translation chooses among likely tokens instead of all.
 
-The candidates of a sentence are tokens that are always allowed, the likely translations of each of its source tokens,
-and copies of these. Without torch, so that CTranslate2 can search without it.
+The candidates for a sentence are tokens that are always allowed, the likely translations of each of its source tokens,
+and copies of the source tokens. This module does not import torch, so that CTranslate2 can search without it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,12 +22,12 @@ FREQUENT = 200  # tokens of the training set that are always allowed
 
 @dataclass(frozen=True)
 class Shortlist:
-    """Likely target tokens.
+    """Target tokens that are candidates for the translation of a sentence.
 
     Attributes:
-        always: ids that are candidates of every sentence.
-        table: the candidates of each source token, (source vocabulary, size + 1): its copy, if the target vocabulary
-            has it, and its likely translations; <eos> where there are fewer.
+        always: ids that are candidates for every sentence.
+        table: the candidates for each source token, (source vocabulary, size + 1): its copy, if the target vocabulary
+            has it, and its likely translations; rows with fewer are filled up with <eos>.
     """
 
     always: NDArray[np.uint32]
@@ -37,7 +37,14 @@ class Shortlist:
     def build(
         cls, table: NDArray[np.int64], always: NDArray[np.int64], source: Sequence[str], target: Sequence[str]
     ) -> "Shortlist":
-        """Build a shortlist of likely translations, -1 where there are fewer, and the pieces of both vocabularies."""
+        """Build a shortlist.
+
+        Args:
+            table: the likely translations of each source token; rows with fewer are filled up with -1.
+            always: ids that are candidates for every sentence.
+            source: the pieces of the source vocabulary.
+            target: the pieces of the target vocabulary.
+        """
         ids = {piece: i for i, piece in enumerate(target)}
         # Names and numbers are often copied. <eos> fills up rows, because it is always allowed.
         copies = np.array([ids.get(piece, EOS) for piece in source])
@@ -54,7 +61,7 @@ class Shortlist:
         return np.union1d(self.always, self.table[list(row)])
 
     def allows(self, row: Sequence[int], output: Iterable[str]) -> bool:
-        """True if all tokens of an output, ids as text, are candidates for a row of source tokens."""
+        """Return True if all tokens of an output, as strings of ids, are candidates for a row of source tokens."""
         unusual = {int(token) for token in output} - self._always
         return unusual.issubset(self.table[list(row)].ravel().tolist())
 
@@ -63,10 +70,10 @@ class Shortlist:
         return frozenset(self.always.tolist())
 
     def vocabulary_map(self) -> str:
-        """Return the shortlist as CTranslate2's vmap.txt: lines of a source token, a tab, and its target tokens.
+        """Return the shortlist as CTranslate2's vmap.txt, whose lines are a source token, a tab, and its target tokens.
 
-        The line without a source token has those that are always allowed. Tokens are ids, because vocabulary pieces may
-        contain spaces, which separate tokens in this format.
+        The line without a source token has the target tokens that are always allowed. Tokens are ids, because
+        vocabulary pieces may contain spaces, which separate tokens in this format.
         """
         names = ["", *map(str, range(len(self.table)))]
         rows = [self.always.tolist(), *self.table.tolist()]
@@ -94,8 +101,8 @@ class Shortlist:
 def always_allowed(frequency: NDArray[np.int64], pieces: Sequence[str]) -> NDArray[np.int64]:
     """Return the ids of target tokens that are always allowed: frequent ones, bytes, numbers and punctuation marks."""
     frequent = np.argsort(-frequency, kind="stable")[:FREQUENT]
-    unspelled = [i for i, piece in enumerate(pieces) if piece in BYTES or not any(map(str.isalpha, piece))]
-    return np.union1d(frequent, [UNK, EOS, *unspelled])
+    not_words = [i for i, piece in enumerate(pieces) if piece in BYTES or not any(map(str.isalpha, piece))]
+    return np.union1d(frequent, [UNK, EOS, *not_words])
 
 
 def npy(array: np.ndarray) -> bytes:

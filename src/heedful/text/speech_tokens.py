@@ -1,7 +1,7 @@
 """Whisper tokens that are not text: the prompt of the decoder, languages and timestamps (Radford et al. 2022, 2.3).
 
 A transcript begins with <|startoftranscript|>, which is <bos>; in a multilingual model, the language and <|transcribe|>
-follow, then <|notimestamps|> or timestamps from <|0.00|> on; it ends with <|endoftext|>, which is <eos>.
+follow, then <|notimestamps|> or timestamps that start with <|0.00|>; it ends with <|endoftext|>, which is <eos>.
 """
 
 import json
@@ -42,7 +42,7 @@ class SpeechTokens:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> "SpeechTokens":
-        """Find the tokens of speech in a vocabulary."""
+        """Find the non-text tokens in the vocabulary of a speech model."""
         added = json.loads(tokenizer.definition)["added_tokens"]
         ids = {token["content"]: token["id"] for token in added}
         # Whisper numbers its timestamps in chronological order, without gaps, and `adopt` keeps this order.
@@ -59,7 +59,7 @@ class SpeechTokens:
         )
 
     def prompt(self, language: str | None) -> list[int]:
-        """Return the tokens between <bos> and a transcript without timestamps, as far as the vocabulary has them."""
+        """Return the tokens between <bos> and a transcript without timestamps, except those the vocabulary lacks."""
         task = [] if language is None else [self.languages[language], self.transcribe]
         return [token for token in (*task, self.without_times) if token is not None]
 
@@ -68,7 +68,7 @@ class SpeechTokens:
         return (token - self.times.start) * STEP
 
     def text(self, tokens: Sequence[int]) -> list[int]:
-        """Return the tokens that are text."""
+        """Return only the tokens that are text."""
         return [token for token in tokens if token not in self.controls]
 
 
@@ -94,8 +94,8 @@ def speech_tokenizer(
     try:
         ids = ids_of(definition)
         if not any(map(TIME.fullmatch, ids)):
-            places = range(len(ids), rows)
-            times = [{"id": i, "content": f"<|{count * STEP:.2f}|>", **PLAIN_TOKEN} for count, i in enumerate(places)]
+            time_ids = range(len(ids), rows)
+            times = [{"id": i, "content": f"<|{count * STEP:.2f}|>", **PLAIN_TOKEN} for count, i in enumerate(time_ids)]
             definition = {**definition, "added_tokens": [*definition["added_tokens"], *times]}
             ids = ids_of(definition)
         if missing := [name for name in (BEGIN, END) if name not in ids]:

@@ -26,10 +26,10 @@ from heedful.storage.disk import read_small
 from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK, reserved, specials, writing_of
 
 RankedMerges = Mapping[tuple[int, int], tuple[int, int]]  # neighbours -> (rank, the piece they become); low ranks first
-Place = tuple[int, int]  # characters of a text: from the first number up to, but not including, the second
+CharacterSpan = tuple[int, int]  # indices of characters in a text: the first one, and the end, which is exclusive
 
 CHUNK = 1024  # lines that are encoded together
-WINDOW = 128  # symbols; a word of a million characters would take a million squared steps
+WINDOW = 128  # symbols; without windows, a word of a million characters would take a million squared steps
 
 FORMAT = 1
 DEFINITION, DESCRIPTION = "tokenizer.json", "config.json"
@@ -40,22 +40,22 @@ RUN_SETTINGS = ("joint", "dropout", "path")  # how a run uses its tokenizers; th
 def merge_with_dropout(symbols: Sequence[int], merges: RankedMerges, rate: float, rng: random.Random) -> list[int]:
     """Merge the characters of one word by BPE, skipping each possible merge with probability `rate` at each step.
 
-    A word longer than `WINDOW` symbols is split there, which loses only the merges across the splits.
+    A longer word is split after every `WINDOW` symbols, which only prevents merges across the splits.
     """
     pieces = []
     for start in range(0, len(symbols), WINDOW):
         window = list(symbols[start : start + WINDOW])
         while True:
-            # All merges are drawn anew at each step, so one that is skipped now may be made later (algorithm 1).
+            # Dropout is sampled anew at each step, so a merge that is skipped now may be made later (algorithm 1).
             possible = [
-                (*merges[pair], place)
-                for place, pair in enumerate(pairwise(window))
+                (*merges[pair], index)
+                for index, pair in enumerate(pairwise(window))
                 if pair in merges and rng.random() >= rate
             ]
             if not possible:
                 break
-            _, piece, place = min(possible)
-            window[place : place + 2] = [piece]
+            _, piece, index = min(possible)
+            window[index : index + 2] = [piece]
         pieces += window
     return pieces
 
@@ -83,13 +83,13 @@ class Tokenizer:
 
         # The bytes that each id adds to a decoded text.
         spell = self._writing.spell
-        self._spellings = {i: b"" if i < self.first_piece else spell(name) for i, name in self._names.items()}
-        self._spellings |= {i: bytes([byte]) for byte, i in enumerate(self.byte_ids)}
-        self._spellings[UNK] = self._writing.unknown
+        self._token_bytes = {i: b"" if i < self.first_piece else spell(name) for i, name in self._names.items()}
+        self._token_bytes |= {i: bytes([byte]) for byte, i in enumerate(self.byte_ids)}
+        self._token_bytes[UNK] = self._writing.unknown
 
     @property
     def first_word(self) -> int:
-        """The first id after special tokens and bytes; the first byte if there is nothing else."""
+        """First id after special tokens and bytes, or that of the first byte if there are no other tokens."""
         return self.byte_ids.stop if len(self) > self.byte_ids.stop else self.first_piece
 
     def __len__(self) -> int:
@@ -100,14 +100,14 @@ class Tokenizer:
         """Encode a text as token ids, without special tokens."""
         return self._complete(text, self._encode(text).ids)
 
-    def encode_with_places(self, text: str) -> tuple[list[int], list[Place]]:
-        """Encode a text as token ids, and return the characters that each token represents.
+    def encode_with_places(self, text: str) -> tuple[list[int], list[CharacterSpan]]:
+        """Encode a text as token ids, and return the span of characters that each token represents.
 
-        A space belongs to the word after it. If a character is spelled by several pieces, such as its bytes, each has
-        its place. Characters that are merged by normalisation, or that are not encoded, belong to the previous piece,
-        up to the next space.
+        A space belongs to the word after it. If a character is spelled by several pieces, such as its bytes, its span
+        is that of each of them. Characters that are merged by normalisation, or that are not encoded, belong to the
+        previous piece, up to the next space.
         """
-        if self.byte_ids:  # the text is spelled byte by byte
+        if self.byte_ids:  # the text may be spelled byte by byte
             parts = PreTokenizedString(require_utf8(text))
             parts.normalize(self._normalizer.normalize)
             self._splitter.pre_tokenize(parts)
@@ -115,24 +115,24 @@ class Tokenizer:
             encoding = parts.to_encoding()
         else:
             encoding = self._encode(text)
-        # A piece ends where the next one begins; the bytes of a character all begin at the same place.
+        # A piece ends where the next one begins; the bytes of a character all begin at the same index.
         begins = [*(begin for begin, _ in encoding.offsets), len(text)]
         limits = [begins[bisect_left(begins, end)] for _, end in encoding.offsets]
-        places = []
+        spans = []
         for (begin, end), limit in zip(encoding.offsets, limits, strict=True):
-            next_space = next((place for place in range(end, limit) if text[place].isspace()), limit)
-            places.append((begin, max(end, next_space)))
-        return encoding.ids, places
+            next_space = next((index for index in range(end, limit) if text[index].isspace()), limit)
+            spans.append((begin, max(end, next_space)))
+        return encoding.ids, spans
 
     def unknown(self, text: str) -> list[str]:
-        """Return the parts of a text that `encode` returns as <unk>; neighbours are joined."""
-        places: list[Place] = []
+        """Return the parts of a text that `encode` encodes as <unk>; adjacent parts are joined."""
+        spans: list[CharacterSpan] = []
         for i, (begin, end) in zip(*self.encode_with_places(text), strict=True):
-            if i == UNK and places and places[-1][1] == begin and not text[begin].isspace():
-                places[-1] = (places[-1][0], end)
+            if i == UNK and spans and spans[-1][1] == begin and not text[begin].isspace():
+                spans[-1] = (spans[-1][0], end)
             elif i == UNK:
-                places.append((begin, end))
-        return [text[begin:end].strip() for begin, end in places]
+                spans.append((begin, end))
+        return [text[begin:end].strip() for begin, end in spans]
 
     def encode_batch(self, texts: Iterable[str]) -> list[list[int]]:
         """Encode texts as token ids, without special tokens, on all cores."""
@@ -168,7 +168,7 @@ class Tokenizer:
         A foreign tokenizer, such as a SentencePiece one, may put a space there anyway.
         """
         words = self._cut(self._normal(text).removeprefix(self.first_space))
-        return [i for word in words for i in self._spelled_out(word)]
+        return [i for word in words for i in self._ids_of_word(word)]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Decode token ids to text; <pad>, <bos> and <eos> are skipped, <unk> is kept, invalid UTF-8 becomes U+FFFD."""
@@ -176,8 +176,11 @@ class Tokenizer:
         return text.removeprefix(self.first_space).removesuffix(self._writing.last_space)
 
     def spell(self, ids: Iterable[int]) -> bytes:
-        """Decode token ids to UTF-8, with the space before the first word; may begin or end inside a character."""
-        return b"".join(self._spell(ids))
+        """Decode token ids to UTF-8, with the space before the first word.
+
+        The bytes may begin or end inside a character.
+        """
+        return b"".join(self._bytes_of_each(ids))
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Return printable names of token ids: "▁" is a space; bytes and special tokens are in angle brackets."""
@@ -190,29 +193,28 @@ class Tokenizer:
         A byte of a piece that ends inside a character becomes a lone surrogate.
         """
         ids = list(ids)
-        spelled = zip(ids, self._spell(ids), strict=True)
         return [
-            self._names[i] if i < self._reserved else spelling.decode("utf-8", errors="surrogateescape")
-            for i, spelling in spelled
+            self._names[i] if i < self._reserved else token_bytes.decode("utf-8", errors="surrogateescape")
+            for i, token_bytes in zip(ids, self._bytes_of_each(ids), strict=True)
         ]
 
     def word_of_piece(self, ids: Iterable[int]) -> list[int]:
-        """Return the number of the word that each token belongs to, from 0; a special token is a word by itself."""
-        spellings = self._spell(ids)
-        # The positions, in bytes, where words begin; spaces that belong to no word begin the next one. An invalid byte
+        """Return the index of the word that each token belongs to; a special token is a word by itself."""
+        parts = self._bytes_of_each(ids)
+        # The offsets, in bytes, where words begin; spaces that belong to no word begin the next one. An invalid byte
         # becomes one surrogate, and thus counts as one character.
-        text = b"".join(spellings).decode("utf-8", errors="surrogateescape")
+        text = b"".join(parts).decode("utf-8", errors="surrogateescape")
         words = self._writing.splitter.pre_tokenize_str(re.sub("[\ud800-\udfff]", "\ufffd", text))
-        places = list(accumulate((len(c.encode("utf-8", errors="surrogateescape")) for c in text), initial=0))
-        starts = {0, *(places[last] for _, (_, last) in words)}
+        offsets = list(accumulate((len(c.encode("utf-8", errors="surrogateescape")) for c in text), initial=0))
+        starts = {0, *(offsets[last] for _, (_, last) in words)}
 
         numbers: list[int] = []
-        number, place, after_special = -1, 0, True
-        for spelling in spellings:
-            is_special = not spelling
-            number += is_special or after_special or place in starts
+        number, offset, after_special = -1, 0, True
+        for part in parts:
+            is_special = not part
+            number += is_special or after_special or offset in starts
             numbers.append(number)
-            place += len(spelling)
+            offset += len(part)
             after_special = is_special
         return numbers
 
@@ -280,26 +282,26 @@ class Tokenizer:
         return self._library.encode(require_utf8(text), add_special_tokens=False)
 
     def _complete(self, text: str, ids: list[int]) -> list[int]:
-        """Spell unknown words out in characters and bytes, for models of the library that return <unk> for them."""
+        """Replace <unk> with the characters and bytes of unknown words, if the library's model does not do so."""
         if UNK not in ids or not self.byte_ids:
             return ids
         # For word and WordPiece models, the library returns one <unk> for a whole word, even with byte fallback.
         words = self._words(text)
-        spelled = {word: self._spelled_out(word) for word in set(words)}
-        return [i for word in words for i in spelled[word]]
+        ids_of = {word: self._ids_of_word(word) for word in set(words)}
+        return [i for word in words for i in ids_of[word]]
 
-    def _spelled_out(self, word: str) -> list[int]:
+    def _ids_of_word(self, word: str) -> list[int]:
         ids = [token.id for token in self._model.tokenize(word)]
         return self._characters(word) if UNK in ids and self.byte_ids else ids
 
     def _tokens(self, word: str) -> list[Token]:
-        """The pieces of a word with their positions in it, in bytes."""
-        ids = self._spelled_out(word)
-        places = pairwise(accumulate((len(self._spellings[i]) for i in ids), initial=0))
-        return [Token(i, self._names[i], place) for i, place in zip(ids, places, strict=True)]
+        """Return the pieces of a word with their offsets in it, in bytes."""
+        ids = self._ids_of_word(word)
+        offsets = pairwise(accumulate((len(self._token_bytes[i]) for i in ids), initial=0))
+        return [Token(i, self._names[i], offset) for i, offset in zip(ids, offsets, strict=True)]
 
     def _characters(self, word: str) -> list[int]:
-        """Return the id of each character, or those of its bytes, or <unk>."""
+        """Return the id of each character of a word, or the ids of its bytes, or <unk>."""
         ids: list[int] = []
         for character in word:
             piece = self._ids.get(character)
@@ -311,9 +313,9 @@ class Tokenizer:
                 ids.append(UNK)
         return ids
 
-    def _spell(self, ids: Iterable[int]) -> list[bytes]:
+    def _bytes_of_each(self, ids: Iterable[int]) -> list[bytes]:
         try:
-            return [self._spellings[i] for i in ids]
+            return [self._token_bytes[i] for i in ids]
         except KeyError as error:
             raise InputError(f"id {error} is not in the vocabulary, whose ids go from 0 to {len(self) - 1}") from error
 

@@ -1,4 +1,4 @@
-"""Pair of tokenizers, one for the source and one for the target, and which tokens of one translate the other's."""
+"""Pair of tokenizers, one for the source and one for the target, with a shortlist of likely target tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from heedful.text.shortlist import Shortlist
 
 JOINT, SOURCE, TARGET = "joint", "source", "target"
-LAYOUTS = ((JOINT,), (SOURCE, TARGET), (".",))  # subfolders of a pair with a tokenizer; "." is a single tokenizer
+LAYOUTS = ((JOINT,), (SOURCE, TARGET), (".",))  # the subfolders of a pair; "." is the folder of a single tokenizer
 
 
 @dataclass(frozen=True)
 class TokenizerPair:
     """Source and target tokenizers; the same object if both languages share a vocabulary.
 
-    The shortlist is that of a trained model whose recipe has `decode.shortlist`.
+    Trained models whose recipe sets `decode.shortlist` also have a shortlist.
     """
 
     source: Tokenizer
@@ -33,7 +33,7 @@ class TokenizerPair:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Numbers of tokens in both vocabularies, special tokens included."""
+        """Sizes of the source and the target vocabulary, special tokens included."""
         return len(self.source), len(self.target)
 
     def check_shortlist(self, size: int) -> None:
@@ -43,8 +43,8 @@ class TokenizerPair:
         if self.shortlist:
             raise InputError(f"shortlist = {size}: this model has shortlist = {self.shortlist.size}; use that, or 0")
         raise InputError(
-            f"shortlist = {size}: this model has no shortlist, which is built at the end of training; train it with "
-            f"decode.shortlist = {size}, or use 0"
+            f"shortlist = {size}: this model has no shortlist; use 0, or train a model with decode.shortlist = "
+            f"{size}, which builds one at the end of training"
         )
 
     def save(self, folder: Path) -> None:
@@ -74,14 +74,14 @@ class TokenizerPair:
 
         Args:
             folder: The folder of the pair.
-            layout: The one of `LAYOUTS` to read; None: find out, which is an InputError if the folder has several.
+            layout: The one of `LAYOUTS` to read. By default it is detected; a folder with several is an InputError.
         """
         tokenizers = [Tokenizer.load(folder / part) for part in layout or layout_of(folder)]
         return cls(tokenizers[0], tokenizers[-1])
 
 
 class NoTokenizers(TokenizerPair):
-    """Absent tokenizers, for a model that neither reads nor generates text; nothing is stored."""
+    """Stand-in for the tokenizers of a model that neither reads nor generates text; `save` writes nothing."""
 
     def __init__(self) -> None:
         """Set neither `source` nor `target`, so that `__getattr__` rejects them."""
@@ -107,7 +107,7 @@ def layout_of(folder: Path) -> Sequence[str]:
     """Find the layout, one of `LAYOUTS`, of a folder with a pair of tokenizers."""
     layouts = [layout for layout in LAYOUTS if any((folder / part / DEFINITION).exists() for part in layout)]
     if not layouts:
-        inner = [place for place in (folder / "tokenizer", folder / "model/tokenizer") if place.is_dir()]
+        inner = [path for path in (folder / "tokenizer", folder / "model/tokenizer") if path.is_dir()]
         train = f"train one with `heedful tokenizer train FILES --out {folder}`"
         if not inner and not folder.is_dir():
             from heedful.storage.paths import no_folder

@@ -26,23 +26,23 @@ Floats = NDArray[np.float64]
 
 MAX_PIECE = 16  # characters
 MAX_WORDS = 200_000  # rarer words of a large text contribute little and take memory
-SEEDS = 10  # initial pieces for each piece of the vocabulary
+SEEDS = 10  # initial pieces per piece of the final vocabulary
 SHRINKAGE = 0.75  # share of the pieces that remain after a reduction
-ROUNDS = 2  # rounds of expectation and maximisation before each reduction
-MIN_COUNT = 0.5  # occurrences; an unused character has this probability
+ROUNDS = 2  # rounds of expectation maximisation before each reduction
+MIN_COUNT = 0.5  # the count of a piece with fewer occurrences, so that unused characters have a probability
 DIGITS = 6  # decimal digits of a score
 
 
 def train_unigram(words: Mapping[str, int], size: int) -> list[tuple[str, float]]:
     """Train a unigram vocabulary of at most `size` pieces: all characters, and strings that make words most probable.
 
-    There are too many pieces at first. Alternately, their probabilities are estimated by expectation and maximisation,
-    and the pieces that are worth least are dropped. The worth of a piece is its expected count times the difference
-    between its log-probability and that of the best spelling without it.
+    Training starts with too many pieces. In turns, their probabilities are estimated by expectation maximisation, and
+    the pieces that are worth least are dropped. The worth of a piece is its expected count times the difference between
+    its log-probability and that of its best spelling with other pieces.
 
     Args:
         words: Words and how often they occur.
-        size: The number of pieces, at least that of the characters.
+        size: The maximum number of pieces, at least the number of distinct characters.
 
     Returns:
         Pieces and their log-probabilities, most probable first.
@@ -69,10 +69,11 @@ def train_unigram(words: Mapping[str, int], size: int) -> list[tuple[str, float]
     scores = _log_share(np.array(list(seeds.values()), dtype=np.float64), alive)
     expected, scores = _estimate(corpus, counts, scores, alive)
     while alive.sum() > size:
-        # Without a piece, its occurrences cost the difference to the best spelling with others; characters have none.
+        # Dropping a piece costs, at each occurrence, the difference to its best spelling with others. A character has
+        # no other spelling.
         worth = np.where(character, np.inf, expected * (scores - inside.best_scores(scores)))
         order = np.argsort(np.where(alive, -worth, np.inf), kind="stable")
-        # Only a quarter at a time: when pieces are dropped, their text raises the worth of others.
+        # Only a quarter is dropped at a time: the text of dropped pieces raises the worth of others.
         alive[order[max(size, int(SHRINKAGE * alive.sum())) :]] = False
         corpus, inside = corpus.restricted(alive), inside.restricted(alive)
         expected, scores = _estimate(corpus, counts, scores, alive)
@@ -144,7 +145,7 @@ class Lattice:
         return np.bincount(self.pieces, share * counts[self._texts], minlength=len(scores)).astype(np.float64)
 
     def best_scores(self, scores: Floats) -> Floats:
-        """Log-probability of each text's best spelling, (W,): the Viterbi algorithm."""
+        """Compute the log-probability of the best spelling of each text, (W,), with the Viterbi algorithm."""
         return self._sweep(self._left_to_right, self.tails, scores[self.pieces], np.maximum)[self.lasts]
 
     @cached_property
@@ -171,18 +172,18 @@ class Lattice:
 
 
 def _turns(nodes: Integers, distances: Integers) -> list[Turn]:
-    """Edges in the order of their nodes' distance from the start of a sweep."""
+    """Group edges into turns, ordered by the distance of their nodes from the start of a sweep."""
     # Nodes at the same distance do not depend on each other, and are computed together.
     order = np.lexsort((nodes, distances))
     turns = []
     for edges in np.split(order, np.flatnonzero(np.diff(distances[order])) + 1):
-        reached, starts = np.unique(nodes[edges], return_index=True)
-        turns.append(Turn(edges, reached, starts))
+        turn_nodes, starts = np.unique(nodes[edges], return_index=True)
+        turns.append(Turn(edges, turn_nodes, starts))
     return turns
 
 
 def _estimate(corpus: Lattice, counts: Floats, scores: Floats, alive: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Estimate expected counts and log-probabilities of the pieces, both (P,), by expectation and maximisation."""
+    """Estimate expected counts and log-probabilities of the pieces, both (P,), by expectation maximisation."""
     expected = corpus.expected_counts(scores, counts)
     for _ in range(ROUNDS - 1):
         expected = corpus.expected_counts(_log_share(expected, alive), counts)
@@ -211,7 +212,7 @@ def _substrings(texts: Mapping[str, int], length: int, beginnings: Mapping[str, 
     return parts
 
 
-CHARACTER_COVERAGE = 0.9995  # of the running text, as in SentencePiece; byte fallback spells the rest
+CHARACTER_COVERAGE = 0.9995  # share of the characters of the text, as in SentencePiece; the rest is split into bytes
 MIN_PAIRS = 2  # occurrences of two neighbours before they may be merged, as in subword-nmt
 MAX_TRAINING_WORD = 64  # characters; longer words are split there, since learning from one takes quadratic time
 MAX_WORDPIECE_WORD = 100  # characters: the search for the longest piece takes quadratic time
@@ -254,7 +255,7 @@ def check_trainable(config: TokenizerConfig) -> None:
 
 
 def one_tokenizer(recipe: Recipe, texts: Iterable[str], report: Callable[[str], None]) -> TokenizerPair:
-    """Return a pair of one tokenizer: load the recipe's, or train it on `texts`."""
+    """Return a pair with one tokenizer for both sides: load the recipe's tokenizer, or train one on `texts`."""
     tokenizer = existing_tokenizer(recipe)
     if tokenizer is None:
         report(f"training the {recipe.tokenizer.kind} tokenizer")
@@ -275,7 +276,7 @@ def existing_tokenizer(recipe: Recipe) -> Tokenizer | None:
 
 
 def train_pair(source_lines: Iterable[str], target_lines: Iterable[str], config: TokenizerConfig) -> TokenizerPair:
-    """Train the tokenizers of a translator on both languages: one for both if `config.joint`, else one for each."""
+    """Train the tokenizers of a translator: one on both languages if `config.joint` is true, else one on each."""
     if config.joint:
         both = train_tokenizer(chain(source_lines, target_lines), config)
         return TokenizerPair(both, both)
@@ -303,7 +304,7 @@ def word_tokenizer(ids: Mapping[str, int], config: TokenizerConfig) -> Tokenizer
 
 
 def _room(config: TokenizerConfig) -> int:
-    """Number of pieces that fit into the vocabulary in addition to the reserved names."""
+    """Return the number of pieces that fit into the vocabulary in addition to the reserved names."""
     room = config.vocab_size - len(reserved(config))
     fewest = 0 if config.kind == "byte" else 1
     if room < fewest:
@@ -316,28 +317,28 @@ def _room(config: TokenizerConfig) -> int:
 
 
 def word_model(words: Words, config: TokenizerConfig) -> models.Model:
-    """Model with the most frequent words."""
+    """Create a model with the most frequent words."""
     return models.WordLevel(_numbered(_ranked(words)[: _room(config)], config), unk_token=SPECIALS[UNK])
 
 
 def character_model(words: Words, config: TokenizerConfig) -> models.Model:
-    """Model with the most frequent characters."""
+    """Create a model with the most frequent characters."""
     characters = _ranked(_count_characters(words))[: _room(config)]
     return _library_model(_numbered(characters, config), [], config)
 
 
 def byte_model(_: Words, config: TokenizerConfig) -> models.Model:
-    """Model without merges and characters, so that each character is split into bytes."""
+    """Create a model without merges or characters, so that each character is split into bytes."""
     return _library_model(_numbered([], config), [], config)
 
 
 def bpe_model(words: Words, config: TokenizerConfig) -> models.Model:
-    """Model with merges of the most frequent pairs, from characters upwards."""
+    """Create a model with merges of the most frequent pairs, from characters upwards."""
     return _library_model(*_merged(words, config), config)
 
 
 def wordpiece_model(words: Words, config: TokenizerConfig) -> models.Model:
-    """Model with the pieces of `bpe_model`, matched longest piece first."""
+    """Create a model with the pieces of `bpe_model`, matched longest piece first."""
     vocabulary, _ = _merged(words, config)
     return models.WordPiece(
         vocabulary,
@@ -348,7 +349,7 @@ def wordpiece_model(words: Words, config: TokenizerConfig) -> models.Model:
 
 
 def unigram_model(words: Words, config: TokenizerConfig) -> models.Model:
-    """Model with the pieces that make the text most probable."""
+    """Create a model with the pieces that make the text most probable."""
     pieces = train_unigram(_training_words(words, config), _room(config))
     least = pieces[-1][1]  # the library bases the cost of an unknown character on the lowest score
     head = [(name, least) for name in reserved(config)]
@@ -370,8 +371,8 @@ def _merged(words: Words, config: TokenizerConfig) -> tuple[dict[str, int], Merg
         show_progress=False,
     )
     learner.train_from_iterator(_training_words(words, config).elements(), trainer)
-    learned = json.loads(learner.to_str())["model"]
-    return learned["vocab"], [(left, right) for left, right in learned["merges"]]
+    model = json.loads(learner.to_str())["model"]
+    return model["vocab"], [(left, right) for left, right in model["merges"]]
 
 
 def _count_characters(words: Words) -> Counter[str]:

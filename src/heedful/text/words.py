@@ -1,4 +1,4 @@
-"""Words of a text, split like tagged training data, and rows of token ids with the position of each word."""
+"""Splitting of texts into words, as in tagged training data, and rows of token ids with the position of each word."""
 
 import re
 from bisect import bisect_left
@@ -20,7 +20,10 @@ _SPLITTER = pre_tokenizers.Split(Regex(_WORD), "isolated")
 
 
 class Spelled(NamedTuple):
-    """Token ids of a word, `first` of them for spaces before it; <unk> if the tokenizer drops the whole word."""
+    """Token ids of a word, of which the first `first` are spaces before it.
+
+    A word that the tokenizer drops completely becomes <unk>.
+    """
 
     ids: list[int]
     first: int
@@ -42,7 +45,10 @@ class CutText(str):
 
 
 class WordRow(NamedTuple):
-    """Input row of token ids for words, with the number and position of each word that has the most context here."""
+    """Input row of token ids for words, with the words that have more context in this row than in others.
+
+    `places` contains the index of each of these words, and its position in the row.
+    """
 
     ids: list[int]
     places: list[tuple[int, int]]
@@ -56,38 +62,38 @@ def split_words(text: str) -> list[str]:
 def spell_words(tokenizer: Tokenizer, words: Sequence[str]) -> list[Spelled]:
     """Encode each word of a sentence; all ids together encode a text with a space before every word."""
     begins = list(accumulate((len(word) + 1 for word in words), initial=0))
-    spelled: list[list[int]] = [[] for _ in words]
+    word_ids: list[list[int]] = [[] for _ in words]
     spaces = [0] * len(words)
     for i, (_, end) in zip(*tokenizer.encode_with_places(" ".join(words)), strict=True):
         # A token that ends where the next word begins is the space before that word.
         word = bisect_left(begins, end) - 1
         is_space = end == begins[word + 1]
-        spelled[word + is_space].append(i)
+        word_ids[word + is_space].append(i)
         spaces[word + is_space] += is_space
-    return [Spelled(ids if ids[first:] else [*ids, UNK], first) for ids, first in zip(spelled, spaces, strict=True)]
+    return [Spelled(ids if ids[first:] else [*ids, UNK], first) for ids, first in zip(word_ids, spaces, strict=True)]
 
 
 def rows_of_words(tokenizer: Tokenizer, words: Sequence[str], longest: int, *, causal: bool) -> list[WordRow]:
-    """Encode words as rows of at most `longest` ids, <bos> and <eos> included; every word has its place in one row.
+    """Encode words as rows of at most `longest` ids, <bos> and <eos> included; every word has a position in one row.
 
-    The place of a word is its first piece (Devlin et al. 2019, section 5.3) or, in a causal model, its last one, which
-    is the only one that attends to the whole word.
+    The position of a word is that of its first piece (Devlin et al. 2019, section 5.3) or, in a causal model, of its
+    last one, which is the only one that attends to the whole word.
     """
-    spelled = spell_words(tokenizer, words)
-    ids = [i for word in spelled for i in word.ids]
-    begins = accumulate((len(word.ids) for word in spelled), initial=0)
-    own = (len(word.ids) - 1 if causal else word.first for word in spelled)
-    places = [begin + place for begin, place in zip(begins, own, strict=False)]
+    encodings = spell_words(tokenizer, words)
+    ids = [i for word in encodings for i in word.ids]
+    begins = accumulate((len(word.ids) for word in encodings), initial=0)
+    offsets = (len(word.ids) - 1 if causal else word.first for word in encodings)
+    positions = [begin + offset for begin, offset in zip(begins, offsets, strict=False)]
     rows = []
     for window in windows(len(ids), longest - 2):
         # Each word is read in the window in which it has the most context.
-        mine = range(bisect_left(places, window.first), bisect_left(places, window.stop))
+        own = range(bisect_left(positions, window.first), bisect_left(positions, window.stop))
         row = sequence(ids[window.begin : window.end], longest=longest)
-        rows.append(WordRow(row, [(word, places[word] - window.begin + 1) for word in mine]))
+        rows.append(WordRow(row, [(word, positions[word] - window.begin + 1) for word in own]))
     return rows
 
 
-MAX_WORDS = 50_000  # in a recipe, the most frequent ones
+MAX_WORDS = 50_000  # special words that are learned, the most frequent ones
 
 # Scripts besides Chinese that are written without spaces; each character may begin or end a word.
 _UNSPACED = r"\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
@@ -111,12 +117,12 @@ def special_words(words: Iterable[str]) -> tuple[str, ...]:
 
 
 class WordCutter:
-    """Splits text into words like those of training data.
+    """Splitter of text into words like those of training data.
 
-    A word of the training data is kept whole, also if it is written with capitals. A punctuation mark is kept inside
-    another word if words of the training data have it between letters or digits of the same kinds: after "Anna-Lena"
-    and "U.S.", "Jean-Luc" and "U.N." are words. At the end of a word, this applies only to marks that are never words,
-    or after an initial. All other text is split as by `split_words`.
+    A word of the training data is kept whole, even if it is capitalised in the text. A punctuation mark is kept inside
+    another word if words of the training data have it between letters or digits of the same kinds: if "Anna-Lena" and
+    "U.S." are words, so are "Jean-Luc" and "U.N." At either end of a word, this applies only to marks that are never
+    words by themselves, and to marks after an initial. All other text is split as `split_words` does.
 
     Args:
         words: Special words of the training data, from `special_words`.
@@ -126,10 +132,10 @@ class WordCutter:
         self.marks = {word for word in words if len(word) == 1 and _kind(word) == word}
         self.words = {word for word in words if word not in self.marks}
         self.inside: set[Context] = set()
-        self.longest: dict[str, int] = {}  # by first atom, the maximum number of atoms in a word
+        self.max_atoms: dict[str, int] = {}  # the maximum number of atoms in a word, by its first atom
         for word in self.words:
             atoms = _atoms(word)
-            self.longest[atoms[0]] = max(len(atoms), self.longest.get(atoms[0], 0))
+            self.max_atoms[atoms[0]] = max(len(atoms), self.max_atoms.get(atoms[0], 0))
             self.inside.update(context for context in _contexts(split_words(word)) if context[0] or context[2])
 
     def cut(self, text: str) -> list[str]:
@@ -138,26 +144,26 @@ class WordCutter:
             return split_words(text)
         words: list[str] = []
         atoms = _atoms(text)
-        begin = place = 0  # where text without a known word begins, and the next atom
-        while place < len(atoms):
-            if count := self._known(atoms, place):
-                words += [*self._cut_unknown("".join(atoms[begin:place])), "".join(atoms[place : place + count])]
-                begin = place = place + count
+        begin = index = 0  # the first atom that is not yet in a word, and the next atom to look at
+        while index < len(atoms):
+            if count := self._known_word(atoms, index):
+                words += [*self._cut_unknown("".join(atoms[begin:index])), "".join(atoms[index : index + count])]
+                begin = index = index + count
             else:
                 # "don't" is split into "do" and "n't" if the latter is a word of the training data.
-                atom, ending = atoms[place], atoms[place][-1] + "".join(atoms[place + 1 : place + 3])
+                atom, ending = atoms[index], atoms[index][-1] + "".join(atoms[index + 1 : index + 3])
                 if len(atom) > 1 and _NEGATION.fullmatch(ending) and ending in self.words:
-                    atoms[place : place + 1] = [atom[:-1], atom[-1]]
-                place += 1
+                    atoms[index : index + 1] = [atom[:-1], atom[-1]]
+                index += 1
         return words + self._cut_unknown("".join(atoms[begin:]))
 
-    def _known(self, atoms: Sequence[str], place: int) -> int:
-        """Return the number of atoms of the longest known word that begins at a place, or 0."""
-        first = atoms[place]
-        longest = max(self.longest.get(first, 0), self.longest.get(first.lower(), 0))
-        for count in range(min(longest, len(atoms) - place), 0, -1):
-            end = place + count
-            word = "".join(atoms[place:end])
+    def _known_word(self, atoms: Sequence[str], begin: int) -> int:
+        """Return the number of atoms of the longest known word that starts at index `begin`, or 0."""
+        first = atoms[begin]
+        max_atoms = max(self.max_atoms.get(first, 0), self.max_atoms.get(first.lower(), 0))
+        for count in range(min(max_atoms, len(atoms) - begin), 0, -1):
+            end = begin + count
+            word = "".join(atoms[begin:end])
             if word not in self.words and word.lower() not in self.words:
                 continue
             # No word ends at a mark between two initials that belongs to both, as in "U.S.A".
@@ -171,19 +177,19 @@ class WordCutter:
         words: list[str] = []
         for chunk in text.split():
             atoms = split_words(chunk)
-            joined = False  # whether the next atom belongs to the word before it
+            continues = False  # True if the next atom belongs to the word before it
             for atom, context in zip(atoms, _contexts(atoms), strict=True):
                 is_mark = context[1] == atom
                 holds = is_mark and self._holds(context)
-                if words and (joined or (holds and context[0])):
+                if words and (continues or (holds and context[0])):
                     words[-1] += atom
                 else:
                     words.append(atom)
-                joined = holds and context[2] != ""
+                continues = holds and context[2] != ""
         return words
 
     def _holds(self, context: Context) -> bool:
-        """True if a mark belongs to the letters or digits around it."""
+        """Return True if a mark belongs to the letters or digits around it."""
         before, mark, after = context
         at_edge = not (before and after)
         return context in self.inside and not (at_edge and mark in self.marks and before != "A")
@@ -194,7 +200,7 @@ def _atoms(text: str) -> list[str]:
 
 
 def _kind(atom: str) -> str:
-    """Return the kind of an atom: "A" an initial, "a" other letters, "0" digits; a punctuation mark is its own kind."""
+    """Return the kind of an atom: "A" for an initial, "a" for other letters, "0" for digits, else the mark itself."""
     if not (atom[0].isalnum() or len(atom) > 1 or atom == "_"):
         return atom
     if atom[0].isdigit():

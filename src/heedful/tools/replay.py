@@ -1,4 +1,4 @@
-"""Replay of one update of a run from the checkpoint before it, measuring every tensor on the way."""
+"""Replay of one update of a run from the checkpoint before it, measuring every tensor along the way."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +27,7 @@ from heedful.tasks.task import Batch
 from heedful.training.logger import logged_norm
 from heedful.training.resume import check_state
 from heedful.training.trainer import Trainer
+from heedful.wording import counted
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,10 @@ class ReplayedUpdate:
     logged_norm: float | None  # the same in the run log; None if it was not logged or is not finite
 
     def first_not_finite(self) -> tuple[str, TensorSize] | None:
-        """Find the first tensor with a value that is not finite, and where it is; None if all are finite."""
-        tensors = [(f"batch {place}", tensor) for place, batch in enumerate(self.batches) for tensor in batch.tensors]
+        """Return the first tensor with a value that is not finite, and where it occurs; None if all are finite."""
+        tensors = [(f"batch {index}", tensor) for index, batch in enumerate(self.batches) for tensor in batch.tensors]
         tensors += [("the gradients", tensor) for tensor in self.gradients]
-        return next(((place, tensor) for place, tensor in tensors if tensor.not_finite), None)
+        return next(((origin, tensor) for origin, tensor in tensors if tensor.not_finite), None)
 
 
 def measure(name: str, *parts: Tensor) -> TensorSize:
@@ -97,8 +98,8 @@ def open_run(folder: Path, update: int, console: Console, data_root: Path | None
     last = newest.step + newest.recipe.train.save_every
     if update > last:
         raise InputError(
-            f"{folder}: the newest checkpoint is of update {newest.step:,}, so update {update:,} was not computed; "
-            f"choose one up to {last:,}"
+            f"{folder}: update {update:,} is too late: the newest checkpoint is from update {newest.step:,}, and the run "
+            f"saves one every {counted(newest.recipe.train.save_every, 'updates')}; choose an update up to {last:,}"
         )
     recipe = newest.recipe
     if data_root is not None:
@@ -110,12 +111,12 @@ def open_run(folder: Path, update: int, console: Console, data_root: Path | None
     task = find_task(recipe.task).prepare(recipe, folder / "data", printer(console))
     trainer = Trainer(task, folder, checkpoints, Console(quiet=True))
     trainer.resume(saved)
-    trainer.state.shares = check_state(newest).shares  # how far each update was in time, for its learning rate
+    trainer.state.shares = check_state(newest).shares  # the training time at each update determines its learning rate
     return trainer
 
 
 def replay_next_update(trainer: Trainer) -> ReplayedUpdate:
-    """Compute the gradient of a trainer's next update, and measure all tensors on the way."""
+    """Compute the gradient of a trainer's next update, and measure all tensors along the way."""
     step, number, epoch = trainer.training_step, trainer.state.update + 1, trainer.state.epoch
     start = trainer.state.batch
     ids = trainer.batch_indices[start : start + trainer.recipe.train.accumulate]
@@ -147,7 +148,7 @@ def measured_objective(step: Any) -> Iterator[list[list[TensorSize]]]:
 
         with recording(model, edits={name: partial(note, name) for name in taps(model)}):
             terms = original(model, batch)
-        losses = {f"loss {place}": [term.sum.detach()] for place, term in enumerate(terms)}
+        losses = {f"loss {index}": [term.sum.detach()] for index, term in enumerate(terms)}
         sizes.append([measure(name, *tensors) for name, tensors in (parts | losses).items()])
         return terms
 

@@ -1,4 +1,4 @@
-"""Run folders: list, check and compare them, and remove checkpoints that nothing needs."""
+"""Run folders: list, check and compare them, and remove checkpoints that are no longer needed."""
 
 import os
 from collections.abc import Iterator
@@ -46,9 +46,8 @@ State = Literal["finished", "interrupted", "running", "damaged"]
 @dataclass(frozen=True)
 class RunSummary:
     folder: Path
-    state: (
-        State  # "running" while a process trains it; "damaged" if files or bytes of a checkpoint or model are missing
-    )
+    # "running" while a process trains it; "damaged" if files or bytes of a checkpoint or model are missing
+    state: State
     update: int
     scores: "Scores"  # the scores of its final model, or of its last validation; empty if there is none
     bytes: int  # size of all its files
@@ -58,27 +57,27 @@ class RunSummary:
 def find_runs(folder: Path) -> Iterator[Path]:
     """Find the runs in and below a folder, sorted by name; links are not followed."""
     if not folder.is_dir():
-        run = next((place for deep in ("*", "*/*") for place in sorted(Path().glob(deep)) if is_run(place)), None)
+        run = next((path for pattern in ("*", "*/*") for path in sorted(Path().glob(pattern)) if is_run(path)), None)
         near = f", such as {run.parent}" if run else ""
         raise InputError(no_folder(folder, f"give one that contains runs{near}"))
-    for place, folders, _ in os.walk(folder):
+    for path, folders, _ in os.walk(folder):
         folders.sort()
-        if is_run(Path(place)):
+        if is_run(Path(path)):
             folders.clear()
-            yield Path(place)
+            yield Path(path)
 
 
 def is_run(folder: Path) -> bool:
-    """True if a folder is the run folder of a run that has started."""
+    """Return True if a folder is the run folder of a run that has started."""
     return (folder / LOCK).is_file() and ((folder / CHECKPOINTS).is_dir() or (folder / LOG).is_file())
 
 
 def require_run(folder: Path, *, idle: bool = False) -> None:
-    """Check that a folder is a run folder and, if the run must be idle, that no process trains it."""
+    """Check that a folder is a run folder and, if the run must be idle, that no process is training it."""
     if not folder.is_dir():
         raise InputError(no_folder(folder, "`heedful runs list FOLDER` lists the runs below FOLDER"))
     if not is_run(folder):
-        inside = next((place for place in sorted(folder.iterdir()) if is_run(place)), None)
+        inside = next((path for path in sorted(folder.iterdir()) if is_run(path)), None)
         remedy = f"give {inside}" if inside else "`heedful runs list FOLDER` lists the runs below FOLDER"
         raise InputError(f"{folder}: not a run folder; {remedy}")
     if idle and is_claimed(folder):
@@ -86,11 +85,11 @@ def require_run(folder: Path, *, idle: bool = False) -> None:
 
 
 def file_states(folder: Path) -> Iterator[os.stat_result]:
-    """Yield the states of all files below a folder, links as such; files that disappear meanwhile are skipped."""
-    for place, _, names in os.walk(folder):
+    """Yield the status of all files below a folder; links are not followed, and files that disappear are skipped."""
+    for path, _, names in os.walk(folder):
         for name in names:
             with suppress(FileNotFoundError):
-                yield Path(place, name).lstat()
+                yield Path(path, name).lstat()
 
 
 def summary(run: Path) -> RunSummary:
@@ -115,14 +114,14 @@ def summary(run: Path) -> RunSummary:
 
 
 def final_result(run: Path) -> dict[str, Any]:
-    """Return the result that a run wrote at its end; empty before that, or if a newer checkpoint exists."""
+    """Return the result that a run wrote when it ended; empty if it has not ended, or if a newer checkpoint exists."""
     ended = read_result(run)
     newest = max(map(step_of, checkpoint_folders(run)), default=0)
     return ended if ended.get("update", 0) >= newest else {}
 
 
 def state_of(run: Path, ended: bool) -> State:
-    """Find the state of a run, by its lock, the sizes of its files, and its result."""
+    """Return the state of a run, judging by its lock, the sizes of its files, and its result."""
     if is_claimed(run):
         return "running"
     try:
@@ -164,7 +163,7 @@ def model_folder(run: Path) -> list[Path]:
 
 
 def damage_of(folder: Path) -> str | None:
-    """Describe the damage of a folder that has a manifest; None if every byte is as it was saved."""
+    """Describe the damage to a folder that has a manifest; None if every byte is as it was saved."""
     try:
         step = verify_folder(folder).facts.get("step")
     except DamagedError as error:
@@ -203,7 +202,7 @@ def results(first: Path, second: Path) -> list[Difference]:
 
 
 def recipe_of(run: Path) -> Recipe:
-    """Read the recipe of a run from the newest checkpoint with an intact one, or from the model."""
+    """Read the recipe of a run from the newest checkpoint in which it is intact, or from the model."""
     from heedful.checkpoint.description import read_description
 
     require_run(run)
@@ -252,7 +251,8 @@ def needless_folders(run: Path) -> list[Path]:
 
     paths = set(map(checkpoints.path, needed))
     folders = [path for path in sorted((run / CHECKPOINTS).iterdir()) if path.is_dir() and path not in paths]
-    return [path for path in folders if path.name.startswith(("step-", TEMPORARY, OUTGOING))]  # others are not ours
+    # Folders with other names are not heedful's.
+    return [path for path in folders if path.name.startswith(("step-", TEMPORARY, OUTGOING))]
 
 
 def size(folder: Path) -> int:

@@ -1,6 +1,6 @@
 """Callbacks: objects whose methods are called during training, for plots, logs and early stopping.
 
-A callback has one or more of the methods of `Callback`, and need not extend that class. If it raises an exception, the
+A callback has one or more of the methods of `Callback`, and need not subclass it. If it raises an exception, the
 run is saved and the exception reaches the caller of `heedful.train`; the same call resumes the run. With several
 processes, rank zero calls its callbacks, and the others wait.
 """
@@ -22,8 +22,8 @@ class TrainingEvent:
         scores: After an update, its "loss", learning rate "lr" and gradient "norm"; after a validation, its scores; at
             the end, the scores of the final model, or nothing if the run was interrupted.
         model: The model with its current weights; at the end, `heedful.load(event.folder)` gives the final one.
-            Training continues with weights that a callback changes. Random numbers that it draws, and switching to
-            evaluation mode, change nothing.
+            If a callback changes weights, training continues with the changed ones. Sampling random numbers and
+            switching to evaluation mode have no effect on training.
         folder: The run folder.
         finished: True at the end of a run that is complete.
     """

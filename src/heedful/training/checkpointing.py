@@ -1,4 +1,4 @@
-"""Saving of checkpoints during training, in order, and the average of the last ones as the final model."""
+"""Saving checkpoints in order during training, and averaging the last ones into the final model."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,7 +20,7 @@ from heedful.training.trainer_state import LOSS
 if TYPE_CHECKING:
     from heedful.checkpoint import CheckpointStore
 
-Updates = tuple[int, ...]  # the updates of averaged checkpoints; a single one means the checkpoint itself
+Updates = tuple[int, ...]  # the updates of averaged checkpoints; a single one stands for that checkpoint itself
 
 
 class AverageCandidate(NamedTuple):
@@ -51,29 +51,30 @@ class AverageCandidate(NamedTuple):
 
 
 def updates_to_average(recipe: Recipe, end: int) -> Updates:
-    """Select the updates whose checkpoints are averaged: `average_last` of them, with the last update of the run.
+    """Select the updates whose checkpoints are averaged: `average_last` of them, including the last one of the run.
 
-    All but the last are multiples of `save_every`. Early checkpoints would spoil the mean: only those in the second
+    All but the last are multiples of `save_every`. Early checkpoints would spoil the mean, so only those in the second
     half of the run, and after the warm-up, are averaged.
     """
     train = recipe.train
     early = max(end // 2, recipe.optimizer.warmup)
     late = [update for update in range(train.save_every, end, train.save_every) if update > early]
-    # The end of the run takes one of the `average_last` places, though it may not be a multiple of `save_every`.
+    # The last update is one of the `average_last`, even if it is not a multiple of `save_every`.
     return (*late[max(0, len(late) + 1 - train.average_last) :], end)
 
 
 def choose(candidates: Sequence[AverageCandidate], score: str, tie: str | None = LOSS) -> AverageCandidate:
-    """Choose a mean, unless a single checkpoint is better by more than chance; without scores, a mean or the earliest.
+    """Choose the mean of several checkpoints, unless a single one is better by more than chance.
 
     The best of many checkpoints is partly lucky: its score on the validation set is higher than on other data.
-    Ties are decided by the score `tie`, as during training (`improvement.rank`).
+    Ties are broken by the score `tie`, as during training (`improvement.rank`). Without scores, the mean of the most
+    checkpoints is chosen, or the earliest of several single ones.
     """
 
     def order(one: AverageCandidate) -> tuple[float, float, int, int]:
         value, loss = rank(one.scores, score, tie) if one.scores else (0.0, 0.0)
         return (
-            # Only the mean of several has a chance above 0: a single checkpoint wins if it is better by more than that.
+            # Only a mean of several has a `chance` above 0, so a single checkpoint wins if it is better by more.
             value + one.chance(score),
             loss + (one.chance(tie) if tie else 0.0),
             len(one.updates),
@@ -96,7 +97,7 @@ def choice_line(final: AverageCandidate, candidates: Sequence[AverageCandidate],
 
 
 def lost_line(model: Path, lost: set[int], best: Best | None) -> str:
-    """Format a message about lost checkpoints, without which a different final model may have been chosen."""
+    """Format a message about lost checkpoints; with them, a different final model might have been chosen."""
     names = ", ".join(f"{update}, the best" if best and best.step == update else str(update) for update in sorted(lost))
     return (
         f"{model} was written, but not all candidates could be considered: the checkpoints of update {names} are "
@@ -107,8 +108,8 @@ def lost_line(model: Path, lost: set[int], best: Best | None) -> str:
 class CheckpointSaver:
     """Context manager that saves checkpoints in a thread; those that cannot be written wait in memory.
 
-    Training waits for a checkpoint that is still being written when the next one is due and at the end of the context,
-    so that nothing is written to a folder after its claim is released.
+    If a checkpoint is still being written when the next one is due, or at the end of the context, training waits for
+    it, so that nothing is written to a folder after its claim is released.
 
     No checkpoint is published before an earlier one that is needed at the end of the run. So a resumed run lacks only
     checkpoints after the newest one on disk, and recomputes them: a full disk does not change the final model.
@@ -137,7 +138,7 @@ class CheckpointSaver:
             self.settle()  # if a signal has ended the first wait, the thread is still writing
 
     def begin(self, checkpoint: Checkpoint, best: Best | None) -> None:
-        """Start saving a copy of a checkpoint, which training does not change, once the previous one is written."""
+        """Wait until the previous checkpoint is written, then start saving a copy of this one in the background."""
         self.settle()
         weights, optimizer = (
             {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
@@ -148,7 +149,7 @@ class CheckpointSaver:
         pool.shutdown(wait=False)
 
     def settle(self) -> None:
-        """Wait until the checkpoint that is being saved is written, and report an error."""
+        """Wait until the checkpoint that is being saved is written, and report any error."""
         if self.running:
             error = self.running.exception()
             self.running = None
@@ -159,7 +160,7 @@ class CheckpointSaver:
                 raise error
 
     def report(self) -> None:
-        """Report a save that has failed in the meantime; do not wait for one that is running."""
+        """Report a save that has failed in the meantime, without waiting for one that is still running."""
         if self.running and self.running.done():
             self.settle()
 
@@ -193,7 +194,7 @@ class CheckpointSaver:
     def try_to_mark(self, best: Best | None) -> None:
         """Mark the best checkpoint if the disk allows it; otherwise the next save does so before deleting anything.
 
-        No checkpoint may be in the thread at that time.
+        The thread must not be writing a checkpoint at that time.
         """
         with suppress(RunError):
             self.mark(best)

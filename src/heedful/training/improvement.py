@@ -1,6 +1,6 @@
 """Improvement during a run: which validation is the best, when to stop early, and signs that the model is not learning.
 
-The best validation has the best selecting score, given by `train.best`; ties are decided by the loss.
+The best validation is the one with the best selection score, which `train.best` names; ties are broken by the loss.
 """
 
 import math
@@ -17,17 +17,17 @@ from heedful.training.trainer_state import LOSS, TrainerState, Watch
 if TYPE_CHECKING:
     from heedful.metrics.classes import ClassReport
 
-FLAT = 3  # validations in a row with the same selecting score, after which it does not distinguish checkpoints
-UPDATES = 10  # updates in a row with a sign of trouble, after which it is reported
+FLAT = 3  # after so many validations in a row with the same selection score, it does not distinguish checkpoints
+UPDATES = 10  # after so many updates in a row with the same sign of trouble, it is reported
 VALIDATIONS = 3
-SMALL_NORM = 1e-6  # of a gradient
-LEARNED = 0.01  # a loss below which small gradients are a success
-SAME = 1e-6  # relative change of the losses of different batches, which differ if anything is learned
-STILL = 1e-3  # relative change of the loss on the validation set since the beginning
+SMALL_NORM = 1e-6  # gradients with a smaller norm count as small
+LEARNED = 0.01  # below this loss, small gradients are a sign of success
+SAME = 1e-6  # losses of successive updates whose relative difference is no larger count as equal
+STILL = 1e-3  # validation losses whose relative difference is no larger count as unchanged
 
 
 def note_validation(state: TrainerState, scores: Scores | None, name: str) -> None:
-    """Record a validation in the state: the best score, by `name`, and validations without progress."""
+    """Record a validation in the state: the best value of the score `name`, and validations without progress."""
     state.validated = state.update
     if scores is None:
         return
@@ -50,7 +50,10 @@ def note_validation(state: TrainerState, scores: Scores | None, name: str) -> No
 
 
 def best_of(state: TrainerState, name: str) -> Best | None:
-    """Return the best update so far, according to its loss while `name` is NaN; None before the first finite score."""
+    """Return the best update so far, judged by its loss while the score `name` is NaN.
+
+    Returns None before the first finite score.
+    """
     if state.best is not None:
         return Best(state.best_update, name, state.best)
     # The value of a `Best` is larger for better checkpoints: minus the loss.
@@ -58,12 +61,12 @@ def best_of(state: TrainerState, name: str) -> Best | None:
 
 
 def rank(scores: Scores, name: str, tie: str | None = LOSS) -> tuple[float, float]:
-    """Rank of a model, larger for better ones: by the score `name`, and among equal ones by the score `tie`."""
+    """Return a sort key that is larger for better models: the score `name` comes first, and `tie` breaks ties."""
     return higher_is_better(scores, name), higher_is_better(scores, tie) if tie in scores else -math.inf
 
 
 def higher_is_better(scores: Scores, name: str) -> float:
-    """Convert a score to a number that is larger for better models, such as minus the loss; -inf for NaN."""
+    """Convert a score to a number that is larger for better models, such as minus the loss; NaN becomes -inf."""
     if name not in scores:
         raise InputError(f'train.best = "{name}": this run has the scores {", ".join(scores)}; choose one of them')
     if not math.isfinite(scores[name]):
@@ -72,7 +75,7 @@ def higher_is_better(scores: Scores, name: str) -> float:
 
 
 def silence_line(state: TrainerState, scores: Scores, name: str) -> str | None:
-    """Format a warning if the selecting score does not distinguish the checkpoints, so that only the loss selects."""
+    """Format a warning if the selection score does not distinguish the checkpoints, so that only the loss decides."""
     value = scores[name]
     if not math.isfinite(value):
         reason = f"{name} is not a number in this validation"
@@ -84,9 +87,9 @@ def silence_line(state: TrainerState, scores: Scores, name: str) -> str | None:
 
 
 class WarningSigns:
-    """Watches the updates and validations of a run, and reports signs of trouble.
+    """Monitor that watches the updates and validations of a run, and reports signs of trouble.
 
-    Its observations are in `watch`, a part of the run's state.
+    It keeps its observations in `watch`, a part of the run's state.
     """
 
     def __init__(self, recipe: Recipe, watch: Watch | None = None) -> None:
@@ -104,7 +107,7 @@ class WarningSigns:
         watch.small = watch.small + 1 if unlearned and norm < SMALL_NORM else 0
         watch.same = watch.same + 1 if unlearned and abs(loss - last) <= SAME * loss else 0
         watch.loss = finite_or_none(loss)
-        # Equal, not "at least": a longer series is reported once.
+        # `==` and not `>=`, so that a longer series is reported only once.
         if watch.small == UPDATES:
             return (
                 f"the gradient was below {SMALL_NORM:g} in the last {UPDATES} updates while the loss is {loss:.4g}, so "

@@ -89,7 +89,7 @@ def write_part(data: object, recipe: Recipe, folder: Path, name: str) -> CorpusC
     else:
         examples = (example(row, recipe, folder, name, n) for n, row in numbered)
         file, lines = folder / f"{name}.jsonl", map(json.dumps, examples)
-    # The first row shows whether there are any, and how many values each has.
+    # The first row shows whether there are any rows, and how many values each row has.
     first = next(lines, None)
     if first is None:
         raise InputError(f"{name}: the data is empty; give at least one row")
@@ -103,7 +103,7 @@ def write_part(data: object, recipe: Recipe, folder: Path, name: str) -> CorpusC
 
 
 def rows_of(data: Any, name: str) -> Iterator[Any]:
-    """Iterate over the rows of a data frame, a mapping of columns, an iterable, or a sized data set."""
+    """Return an iterator over the rows of a data frame, a mapping of columns, an iterable, or a map-style data set."""
     for method in ("to_dicts", "to_pylist"):  # of polars and of pyarrow
         if hasattr(data, method):
             return iter(getattr(data, method)())
@@ -132,8 +132,8 @@ def is_column(values: object) -> bool:
 
 
 def example(row: object, recipe: Recipe, folder: Path, name: str, number: int) -> dict[str, object]:
-    """Return a row as a dictionary with the keys of `FIELDS`; an image, audio or video in it is written to a file."""
-    place, task, is_text = f"{name}, row {number}", recipe.task, recipe.data.modality == "text"
+    """Convert a row to a dictionary with the keys of `FIELDS`; write an image, audio or video in it to a file."""
+    where, task, is_text = f"{name}, row {number}", recipe.task, recipe.data.modality == "text"
     widths: tuple[int, ...] = (2,)
     if task in TEXT_TASKS:
         widths = SINGLE_VALUE
@@ -147,26 +147,26 @@ def example(row: object, recipe: Recipe, folder: Path, name: str, number: int) -
     if not is_text and widths == SINGLE_VALUE and (holds_media or isinstance(row, SINGLE)):
         row = (row,)
     if isinstance(row, Mapping):
-        values = values_by_name(row, recipe, widths, place)
+        values = values_by_name(row, recipe, widths, where)
     else:
         parts = [row] if isinstance(row, str | PathLike) else list(row) if isinstance(row, list | tuple) else []
         if len(parts) not in widths:
             forms = " or ".join(f"({', '.join(FIELDS[width])})" for width in widths)
-            raise InputError(f"{place}: {described(row)} is not an example; give {forms}, or a dictionary")
+            raise InputError(f"{where}: {described(row)} is not an example; give {forms}, or a dictionary")
         values = dict(zip(FIELDS[len(parts)], parts, strict=True))
     if not is_text:
-        values["source"] = media_file(values["source"], recipe, folder / name, number, place)
-    return {key: json_value(value, place) for key, value in values.items()}
+        values["source"] = media_file(values["source"], recipe, folder / name, number, where)
+    return {key: json_value(value, where) for key, value in values.items()}
 
 
-def values_by_name(row: Mapping[Any, object], recipe: Recipe, widths: Sequence[int], place: str) -> dict[str, object]:
+def values_by_name(row: Mapping[Any, object], recipe: Recipe, widths: Sequence[int], where: str) -> dict[str, object]:
     """Select the values of a dictionary: by the recipe's names, by usual names, or by the order of the keys."""
     if widths != SINGLE_VALUE and len(row) == 1 and isinstance(inner := next(iter(row.values())), Mapping):
         row = inner  # {"translation": {"en": ..., "de": ...}}, as in Hugging Face datasets
     languages = (recipe.data.source_language, recipe.data.target_language)
     if widths == (2,) and set(languages) <= row.keys():
         return dict(zip(FIELDS[2], map(row.__getitem__, languages), strict=True))
-    # The recipe's names come first, and among several forms of an example the one with more values.
+    # The recipe's names take precedence; if several forms of an example match, the one with the most values does.
     corpus = next(iter(recipe.data.train), CorpusConfig(source=""))
     own = {"source": corpus.source_field, "pair": corpus.pair_field, "target": corpus.target_field}
     for width in sorted(widths, reverse=True):
@@ -179,11 +179,11 @@ def values_by_name(row: Mapping[Any, object], recipe: Recipe, widths: Sequence[i
     if len(row) in widths:
         return dict(zip(FIELDS[len(row)], row.values(), strict=True))
     fields = " or ".join(", ".join(map(repr, FIELDS[width])) for width in widths)
-    raise InputError(f"{place}: the keys are {', '.join(map(repr, row))}; rename those to be read to {fields}")
+    raise InputError(f"{where}: the keys are {', '.join(map(repr, row))}; rename those to be read to {fields}")
 
 
 def by_usual_names(row: Mapping[Any, object], width: int) -> dict[str, object]:
-    """Select values by their usual names; {} if one is missing."""
+    """Select values by the usual names of columns; return {} if one is missing."""
     values: dict[str, object] = {}
     names = sorted(((str(key).strip().lower(), key) for key in row), key=lambda pair: pair[0] not in PREFERRED_NAMES)
     keys = dict(names)
@@ -197,7 +197,7 @@ def by_usual_names(row: Mapping[Any, object], width: int) -> dict[str, object]:
     return values
 
 
-def json_value(value: Any, place: str) -> object:
+def json_value(value: Any, where: str) -> object:
     """Convert a NumPy number to a Python number, a path to a string, and a missing value to None."""
     if isinstance(value, PathLike):
         return fspath(value)
@@ -208,20 +208,21 @@ def json_value(value: Any, place: str) -> object:
     if isinstance(value, Decimal):
         return float(value)
     if not isinstance(value, str | int | float | list | tuple | dict):
-        raise InputError(f"{place}: {described(value)} is not a string or a number; convert it, for example with str()")
+        raise InputError(f"{where}: {described(value)} is not a string or a number; convert it, for example with str()")
     return value
 
 
 def is_missing(value: Any) -> bool:
-    """True for None, NaN, and pandas' NA and NaT; pandas need not be installed."""
+    """Return True for None, NaN, and pandas' NA and NaT; pandas need not be installed."""
     return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and isnan(value))
 
 
-def media_file(value: Any, recipe: Recipe, folder: Path, number: int, place: str) -> str:
-    """Return the absolute path of an example's file, or write it to a file and return its path relative to the table.
+def media_file(value: Any, recipe: Recipe, folder: Path, number: int, where: str) -> str:
+    """Return the path of an example's media file, after writing it unless the value is already a path.
 
-    The value is any input of a predictor; audio may be (samples, rate). A dictionary has the keys "array" and
-    "sampling_rate", or "bytes" and "path", as in Hugging Face datasets.
+    The path of an existing file is absolute; that of a new one is relative to the table. The value is any input that a
+    predictor accepts; audio may be (samples, rate). A dictionary has the keys "array" and "sampling_rate", or "bytes"
+    and "path", as in Hugging Face datasets.
     """
     if isinstance(value, Mapping) and value.get("array") is not None:
         rates = [value[key] for key in RATE_NAMES if key in value]
@@ -233,7 +234,7 @@ def media_file(value: Any, recipe: Recipe, folder: Path, number: int, place: str
     try:
         content, ending = encode_media(value, recipe)
     except InputError as error:
-        raise InputError(f"{place}: {error}") from error
+        raise InputError(f"{where}: {error}") from error
     file = folder / f"{number}{ending}"
     with named_write_errors(file):
         folder.mkdir(parents=True, exist_ok=True)
@@ -243,7 +244,7 @@ def media_file(value: Any, recipe: Recipe, folder: Path, number: int, place: str
 
 
 def encode_media(value: Any, recipe: Recipe) -> tuple[bytes, str]:
-    """Encode an image, audio or video losslessly; return the bytes of the file and its extension."""
+    """Encode an image, audio or video losslessly; return the bytes of the file and its file name extension."""
     modality, rate = recipe.data.modality, recipe.audio.rate
     if modality == "audio" and isinstance(value, tuple | list) and len(value) == 2:
         value, rate = value
@@ -266,49 +267,51 @@ def encode_media(value: Any, recipe: Recipe) -> tuple[bytes, str]:
     return au(as_samples(value, int(rate)), int(rate)), ".au"
 
 
-def conll_lines(row: object, place: str) -> str:
+def conll_lines(row: object, where: str) -> str:
     """Return a sentence and its tags as lines of a CoNLL file."""
     columns: list[Any] = list(row) if isinstance(row, list | tuple) else []
     if isinstance(row, Mapping):
         columns = [row[key] for keys in TAGGED_NAMES for key in keys if key in row]
     if len(columns) != 2 or not all(map(is_column, columns)):
-        raise InputError(f"{place}: {described(row)} is not a sentence; give (words, tags), two lists")
+        raise InputError(f"{where}: {described(row)} is not a sentence; give (words, tags), two lists")
     words, tags = map(list, columns)
     if any(map(is_missing, (*words, *tags))):
-        raise InputError(f"{place}: a word or a tag is missing (None or NaN); fill it in, or remove the row")
+        raise InputError(f"{where}: a word or a tag is missing (None or NaN); fill it in, or remove the row")
     if len(words) != len(tags):
         raise InputError(
-            f"{place}: {counted(len(words), 'words')} but {counted(len(tags), 'tags')}; give one tag per word"
+            f"{where}: {counted(len(words), 'words')} but {counted(len(tags), 'tags')}; give one tag per word"
         )
     pairs = [(str(word), str(tag)) for word, tag in zip(words, tags, strict=True)]
     if invalid := [word for word, _ in pairs if not word.strip() or set(word) & set("\t\r\n")]:
-        raise InputError(f"{place}: {invalid[0]!r} is not a word; words must not be empty or have tabs or line breaks")
+        raise InputError(
+            f"{where}: {invalid[0]!r} is not a word; words must not be empty or contain tabs or line breaks"
+        )
     return "".join(f"{word}\t{tag}\n" for word, tag in pairs)
 
 
-def squad_article(row: object, place: str, number: int) -> dict[str, object]:
+def squad_article(row: object, where: str, number: int) -> dict[str, object]:
     """Return a question with its context and answers as an article in SQuAD format."""
     parts: dict[Any, Any] = dict(row) if isinstance(row, Mapping) else {}
     if isinstance(row, tuple | list) and len(row) == 3:
         parts = dict(zip(("question", "context", "answer"), row, strict=True))
     if not {"question", "context"} <= parts.keys():
-        raise InputError(f'{place}: {described(row)} is not a question; give "question", "context" and "answer"')
+        raise InputError(f'{where}: {described(row)} is not a question; give "question", "context" and "answer"')
     context, answers = str(parts["context"]), parts.get("answers", parts.get("answer"))
     if isinstance(answers, Mapping):
-        places = list(zip(answers["text"], map(int, answers["answer_start"]), strict=True))
+        spans = list(zip(answers["text"], map(int, answers["answer_start"]), strict=True))
     else:
         texts = [] if answers in (None, "") else [answers] if isinstance(answers, str) else list(answers or [])
         # An answer without a position is taken from where it first occurs in the context.
-        places = [(text, context.find(text)) for text in texts]
-    if missing := [text for text, start in places if start < 0]:
+        spans = [(text, context.find(text)) for text in texts]
+    if missing := [text for text, start in spans if start < 0]:
         raise InputError(
-            f"{place}: the context does not contain the answer {missing[0]!r}; an answer must be a span of its context"
+            f"{where}: the context does not contain the answer {missing[0]!r}; an answer must be a span of its context"
         )
     entry = {
         "id": str(parts.get("id", number)),
         "question": str(parts["question"]),
-        "answers": [{"text": text, "answer_start": start} for text, start in places],
-        "is_impossible": not places,
+        "answers": [{"text": text, "answer_start": start} for text, start in spans],
+        "is_impossible": not spans,
     }
     return {"paragraphs": [{"context": context, "qas": [entry]}]}
 
@@ -329,12 +332,12 @@ class TrainingResult:
 
     @cached_property
     def predictor(self) -> AnyPredictor:
-        """The final model as a predictor (a translator, a generator ...), on the device that `heedful.load` chooses."""
+        """The final model as a predictor (translator, generator, ...), on the device that `heedful.load` chooses."""
         return load_model(self.folder, "auto").use()
 
     @property
     def log(self) -> list[dict[str, Any]]:
-        """Records of the training log, in order: an "update" and its measurements, such as "loss" or "valid_bleu"."""
+        """Records of the training log, in order; each has an "update" and values such as "loss" or "valid_bleu"."""
         return records(self.folder / LOG)
 
 
@@ -373,8 +376,8 @@ def train(
     if outcome.exit_code:
         if is_rank_zero():
             console.print(f"stopped and saved after update {outcome.update}; the same call resumes it")
-        # Training has only noted the signal, in order to save first. Raised again, Ctrl-C is a KeyboardInterrupt for
-        # the caller.
+        # Training only noted the signal, so that it could save first. Raise it again: Ctrl-C then reaches the caller as
+        # a KeyboardInterrupt.
         signal.raise_signal(outcome.exit_code - 128)
     return TrainingResult(folder, outcome.update, final_scores(folder))
 

@@ -31,28 +31,28 @@ class Clock:
 
 
 def noam(clock: Clock) -> float:
-    """Schedule d_model^-0.5 min(step^-0.5, step warmup^-1.5): formula 3 of Vaswani et al. (2017)."""
+    """Compute d_model^-0.5 min(step^-0.5, step warmup^-1.5): formula 3 of Vaswani et al. (2017)."""
     # Adam's variance estimates are poor in the first updates, which the warm-up therefore keeps small.
     return clock.d_model**-0.5 * min(clock.step**-0.5, clock.step * clock.warmup**-1.5)
 
 
 def inverse_sqrt(clock: Clock) -> float:
-    """Schedule with linear warm-up to 1, then decay by sqrt(warmup / step)."""
+    """Warm up linearly to 1, then decay as sqrt(warmup / step)."""
     return min(clock.warm, math.sqrt(max(clock.warmup, 1) / clock.step))
 
 
 def cosine(clock: Clock) -> float:
-    """Schedule with linear warm-up to 1, then cosine decay to the floor (Loshchilov & Hutter 2017)."""
+    """Warm up linearly to 1, then decay to the floor along a cosine (Loshchilov & Hutter 2017)."""
     return clock.warm * (clock.floor + (1 - clock.floor) * 0.5 * (1 + math.cos(math.pi * clock.done)))
 
 
 def linear(clock: Clock) -> float:
-    """Schedule with linear warm-up to 1, then linear decay to the floor."""
+    """Warm up linearly to 1, then decay linearly to the floor."""
     return clock.warm * (clock.floor + (1 - clock.floor) * (1 - clock.done))
 
 
 def constant(clock: Clock) -> float:
-    """Schedule with linear warm-up to 1, then constant."""
+    """Warm up linearly to 1, then stay constant."""
     return clock.warm
 
 
@@ -73,7 +73,7 @@ def learning_rate(config: OptimizerConfig, step: int, total: int | float, d_mode
 
 
 def rate_line(recipe: Recipe, updates: int | None = None) -> str:
-    """Format a line about the learning rate at the end; `updates` is the expected number of updates of the run."""
+    """Format a line about the learning rate at the end of a run; `updates` is its expected number of updates."""
     train, optimizer = recipe.train, recipe.optimizer
     limits = [f"update {train.max_updates:,}"]
     limits += [f"the end of epoch {train.max_epochs:,}"] if train.max_epochs is not None else []
@@ -87,10 +87,10 @@ def rate_line(recipe: Recipe, updates: int | None = None) -> str:
         line += f" from {optimizer.lr:g} to {optimizer.min_lr:g} at {end}{about}"
     elif last is not None:
         rate = learning_rate(optimizer, last, last, recipe.model.d_model)
-        place = f"the last update ({train.max_updates:,})" if len(limits) == 1 else f"the end: {end}{about}"
-        line += f", {rate:.3g} at {place}"
+        when = f"the last update ({train.max_updates:,})" if len(limits) == 1 else f"the end: {end}{about}"
+        line += f", {rate:.3g} at {when}"
     else:
         line += f", which does not depend on where the run ends: {end}"
     if last is not None and last <= optimizer.warmup:
-        line += f"; the run ends during the warm-up: lower optimizer.warmup = {optimizer.warmup:,}"
+        line += f"; the run ends during the warm-up: lower optimizer.warmup, which is {optimizer.warmup:,}"
     return line

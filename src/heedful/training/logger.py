@@ -25,7 +25,7 @@ from heedful.wording import counted
 if TYPE_CHECKING:  # so that listing runs does not import torch
     from heedful.tasks.task import Scores
 
-LOG = "log.jsonl"  # depends only on recipe, data and machine: an interrupted run writes the same bytes
+LOG = "log.jsonl"  # depends only on recipe, data and machine: a run that was interrupted writes the same bytes
 VALID = "valid_"  # prefix of the names of validation scores in the log
 TIMINGS = "timings.jsonl"
 
@@ -67,12 +67,12 @@ class LogFile:
 
 
 def records(path: Path) -> list[dict[str, Any]]:
-    """Read the records of a log file; other lines, such as one truncated by a kill, are left out."""
+    """Read the records of a log file, and skip all other lines, such as one cut short when the run was killed."""
     return [record for record in map(_record, _lines(path)) if record is not None]
 
 
 def _lines(path: Path) -> list[bytes]:
-    # An unfinished line, truncated by a kill, is left out.
+    # An unfinished last line, cut short when the run was killed, is left out.
     *whole, _ = path.read_bytes().split(b"\n") if path.exists() else [b""]
     return [line + b"\n" for line in whole]
 
@@ -97,7 +97,7 @@ def flushed_mark(path: Path) -> dict[str, int] | None:
 
 
 def is_as_marked(path: Path, mark: Mapping[str, int]) -> bool:
-    """True if a log file begins with the bytes of a mark, as `flushed_mark` returns it."""
+    """Return True if a log file begins with the bytes that a mark from `flushed_mark` describes."""
     try:
         with path.open("rb") as file:
             content = file.read(mark["bytes"])
@@ -107,7 +107,7 @@ def is_as_marked(path: Path, mark: Mapping[str, int]) -> bool:
 
 
 def has_damaged_lines(path: Path) -> bool:
-    """True if a log file has a line that is not a record, apart from an unfinished last one."""
+    """Return True if a log file has a line that is not a record, apart from an unfinished last one."""
     return any(_record(line) is None for line in _lines(path))
 
 
@@ -144,12 +144,12 @@ def logged_norm(folder: Path, update: int) -> float | None:
 
 
 def final_scores(folder: Path) -> "Scores":
-    """Read the scores of a run's final model; empty before the end of the run, or without a validation set."""
+    """Read the scores of a run's final model; return {} before the end of the run, or without a validation set."""
     return {name: value for name, value in read_result(folder).items() if name != "update"}
 
 
 def is_written(folder: Path, update: int) -> bool:
-    """True if a run folder contains the final model of an update, with the checksums of its manifest."""
+    """Return True if a run folder contains the final model of an update, intact according to its manifest."""
     if read_result(folder).get("update") != update:
         return False
     try:
@@ -167,11 +167,11 @@ def tensorboard(folder: Path, update: int) -> Any:
         raise InputError(
             "train.tensorboard = true needs the package tensorboard: pip install 'heedful[log]', or set it to false"
         ) from error
-    place = folder / "tensorboard"
+    path = folder / "tensorboard"
     try:
-        return SummaryWriter(str(place), purge_step=update + 1)
+        return SummaryWriter(str(path), purge_step=update + 1)
     except OSError as error:
-        raise cannot_write(place, error) from error
+        raise cannot_write(path, error) from error
 
 
 class Logger(AbstractContextManager):
@@ -277,7 +277,7 @@ class RunLogger(Logger):
             raise cannot_write(path, error) from error
 
     def append(self, file: LogFile, record: Mapping[str, Any]) -> None:
-        """Append a record to a log file; a full disk does not end the run, and is reported once."""
+        """Append a record to a log file; a full disk does not end the run, but is reported once."""
         is_reported = bool(file.waiting)
         try:
             file.write(record)

@@ -2,14 +2,15 @@
 
 A run's result depends on the recipe, the data and the machine, not on how often the run is interrupted.
 
-From text to checkpoint, for translation:
+The path from text to checkpoint, in the case of translation:
 
 - `data.preparation.pairs` encodes the text as rows of token ids on disk; `data.batches` groups them into batches and
   pads each batch;
 - `tasks.parts.sequence_to_sequence` turns a batch into tensors and computes its loss: the model is in
   `architectures.transformer`, the cross-entropy in `losses`;
 - `TrainingStep.update` is the arithmetic: forward pass, backward pass, clipping, optimizer step;
-- `Trainer.update` loads the batches of an update, calls it, and then logs, validates and saves when these are due;
+- `Trainer.update` loads the batches of an update, calls `TrainingStep.update`, and then logs, saves and validates if
+  these are due;
 - `Checkpoints.save` in `checkpoint.checkpoints` writes the checkpoint.
 """
 
@@ -40,7 +41,7 @@ from heedful.training.trainer import Trainer
 
 
 class Outcome(NamedTuple):
-    """Outcome of training: the last update, and the exit code of a signal that interrupted the run, else 0."""
+    """Outcome of training: the last update, and the exit code for the signal that interrupted the run (0 if none)."""
 
     update: int
     exit_code: int
@@ -61,7 +62,7 @@ def train(
         recipe: The recipe.
         folder: The run folder.
         console: The terminal.
-        data: The folder with the prepared data, which several runs may share; None: in the run folder.
+        data: The folder with the prepared data, which several runs may share; None: `data` in the run folder.
         resume_options: What may differ from the interrupted run in the folder.
         callbacks: Called during training; with several processes, only on rank zero.
 
@@ -129,7 +130,7 @@ def open_trainer(
     """Prepare the data of a run, and create its trainer from scratch or from the newest checkpoint."""
     say = printer(console)
 
-    # Only rank zero reads the checkpoints of the run, and sends the others what they need.
+    # Only rank zero reads the checkpoints of the run, and broadcasts what the other processes need.
     reducer.broadcast_object(lambda: put_aside_mark(folder, say))
     checkpoints = Checkpoints(folder, recipe.train.keep_last, every=recipe.train.save_every, claimed=claimed)
     saved = None
@@ -159,20 +160,20 @@ def open_trainer(
     trainer = Trainer(task, folder, checkpoints, console, reducer)
     trainer.resume(saved)
     if reducer.saves:
-        # The mark is missing or outdated if it was damaged, or if a kill came between a validation and its mark.
+        # The mark of the best checkpoint is missing or outdated if it was damaged, or if the run was killed after a
+        # validation, but before marking.
         trainer.saver.try_to_mark(trainer.best())
     return trainer
 
 
 def decided_settings(recipe: Recipe, saved: Checkpoint | None, say: Callable[[str], None]) -> dict[str, Any]:
-    """Decide the settings that a recipe leaves open: as the resumed run did, or for a new run on this machine.
+    """Decide the settings that a recipe leaves open: a resumed run keeps its own, and a new one fits this machine.
 
     Choices that a user may not expect are printed.
     """
     train, begun = recipe.train, saved.recipe if saved else recipe
 
-    # precision = "auto" is the faster one on this machine; the reason is printed, even if the recipe sets the slower
-    # one.
+    # precision = "auto" is the faster one on this machine. The reason is also printed if the recipe sets a slower one.
     device = choose_device(train.device)
     precision, choice = train.precision, choose_precision(device)
     if precision == "auto" and not saved:
@@ -186,15 +187,15 @@ def decided_settings(recipe: Recipe, saved: Checkpoint | None, say: Callable[[st
     elif precision == "float16" and choice.precision == "bfloat16":
         say(f"precision: float16, but {choice.reason}, which needs no scaled loss")
     elif precision in ("bfloat16", "autocast") and choice.precision == "float32":
-        say(f"precision: {precision}, which is slow here ({choice.reason})")
+        say(f"precision: {precision}, which is slow on this machine ({choice.reason})")
 
     # Regression labels are standardised; a run of an older version has learned them unchanged.
     mean, scale = begun.data.label_mean, begun.data.label_scale
     if (mean, scale) != (recipe.data.label_mean, recipe.data.label_scale):
         say(f"the run resumes with data.label_mean = {mean} and data.label_scale = {scale}, as it was started")
 
-    # A converted model without an output bias has one that only keeps some tokens from being predicted. It is frozen,
-    # so that the model can be converted back.
+    # A model converted from a format without an output bias has one that only keeps some tokens from being predicted.
+    # It is frozen, so that the model can be converted back.
     frozen = begun.train.freeze
     if not saved and train.start is not None and train.lora is None:
         from heedful.training.warm_start import silences
@@ -224,7 +225,7 @@ def open_logger(trainer: Trainer) -> Logger:
 
 
 def expected_updates(trainer: Trainer) -> int:
-    """Number of updates in the whole run; with `max_epochs`, an estimate from the length of this epoch."""
+    """Return the number of updates in the whole run; with `max_epochs`, estimate it from the length of this epoch."""
     train, state = trainer.recipe.train, trainer.state
     if train.max_epochs is None:
         return train.max_updates

@@ -2,7 +2,7 @@
 
 The smallest float16 number is 6e-8, but many gradients are smaller. They are kept if the loss is multiplied by a
 large factor before the backward pass, and the gradients are divided by it afterwards. With a factor that is too large
-they overflow; then the same gradient is computed again with half of the factor. So no update is lost: the data, the
+they overflow; then the same gradient is computed again with half the factor. So no update is lost: the data, the
 dropout and the learning rate of an update do not depend on the factor. All factors are powers of two, so that
 multiplication is exact.
 """
@@ -23,7 +23,7 @@ PATIENCE = 2000  # updates after which a larger factor is tried
 
 @dataclass(frozen=True)
 class LossScale:
-    """Factor of the loss, which a checkpoint stores; `lowered` and `after_update` return the next one."""
+    """Factor for the loss, stored in checkpoints; `lowered` and `after_update` return the next one."""
 
     factor: Annotated[StrictFloat, Field(ge=1.0, le=MAX_FACTOR)] = 2.0**16
     updates: Annotated[StrictInt, Field(ge=0)] = 0  # finished since the factor changed
@@ -31,18 +31,18 @@ class LossScale:
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
     def lowered(self) -> "LossScale | None":
-        """Return half of the factor; None if the gradient overflows even without a factor."""
+        """Return a scale with half the factor; None if it is 1, so that the gradient overflows even without scaling."""
         return LossScale(self.factor / 2) if self.factor > 1 else None
 
     def after_update(self) -> "LossScale":
-        """Return the factor for the next update: twice as large if it has been the same for a long time."""
+        """Return the scale for the next update; its factor is twice as large if it has not changed for a long time."""
         if self.updates + 1 < PATIENCE:
             return LossScale(self.factor, self.updates + 1)
         return LossScale(min(2 * self.factor, MAX_FACTOR))
 
     @torch.no_grad()
     def unscale(self, model: nn.Module) -> bool:
-        """Divide the gradients of a model by the factor; return True if the rows in this process are finite."""
+        """Divide the gradients of a model by the factor; return True if all rows that this process holds are finite."""
         norms = []
         for parameter in model.parameters():
             if parameter.grad is not None:

@@ -100,7 +100,7 @@ def preflight(recipe: Recipe, folder: Path | None = None, further: Sequence[Corp
         from heedful.training.resume import check_same_run
 
         saved = None
-        with suppress(DamagedError):  # a run puts a damaged checkpoint aside and resumes from the previous one
+        with suppress(DamagedError):  # a run moves a damaged checkpoint aside and resumes from the previous one
             saved = Checkpoints(folder, recipe.train.keep_last).load_latest(strict=True).checkpoint
         if saved:
             check_same_run(recipe, saved)
@@ -163,9 +163,9 @@ def read_beginnings(
 
 
 def check_start(recipe: Recipe) -> None:
-    """Check that the weights of a warm start have a place in the model, and that `train.freeze` names weights."""
+    """Check that the weights of a warm start fit the model, and that `train.freeze` names weights of the model."""
     path = recipe.tokenizer.path
-    is_trained_later = path is None and FAMILIES[recipe.model.family].pairs  # the tokenizer of a captioner
+    is_trained_later = path is None and FAMILIES[recipe.model.family].pairs  # such as the tokenizer of a captioner
     if (recipe.train.start or recipe.train.start_decoder) and not is_trained_later:
         from heedful.nn.meta_device import meta_device
         from heedful.training.warm_start import add_lora, freeze, fresh_weights, transfers

@@ -1,4 +1,4 @@
-"""Resuming of runs: which settings may change, and which damaged files a run can do without."""
+"""Resuming runs: which settings may change, and which damaged files a run can do without."""
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -32,7 +32,7 @@ OUTPUT_BIAS = "output.bias"  # a run that starts from a converted model may free
 
 
 class ResumeOptions(NamedTuple):
-    """Options of resuming: how strict it is about damaged checkpoints, and which settings may have changed."""
+    """Options for resuming: how strict it is about damaged checkpoints, and which settings may have changed."""
 
     strict: bool = False  # True: a damaged newest checkpoint is an error, and the run does not resume from an older one
     allowed_changes: tuple[str, ...] = ()  # dotted keys of the recipe that may have changed
@@ -44,8 +44,8 @@ EXACT = ResumeOptions()  # no setting that affects results may change
 def check_same_run(recipe: Recipe, saved: Checkpoint, allowed_changes: Collection[str] = ()) -> list[str]:
     """Check that a recipe and its data match the run of a checkpoint, so that the run can resume.
 
-    Returns a sentence for each of the `allowed_changes`, settings on which the rest of the run depends. All other
-    changes are listed in one InputError.
+    Returns a sentence for each setting that has changed, affects the rest of the run, and is in `allowed_changes`. One
+    InputError lists all other changes that would affect it.
     """
     check_state(saved)
     now, begun = dict(dotted(recipe_to_dict(recipe))), dict(dotted(recipe_to_dict(saved.recipe)))
@@ -54,11 +54,11 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed_changes: Collectio
         if key not in now.keys() | begun.keys():
             raise InputError(f'--allow-change {key}: a recipe has no key "{key}"; `heedful config show` lists all keys')
         if isinstance(rule := resume_rule(key, options), Fixed):
-            raise InputError(f"--allow-change {key}: a run cannot resume with another {key}, because {rule.reason}")
+            raise InputError(f"--allow-change {key}: a run cannot resume with a different {key}, because {rule.reason}")
     freeze = str(KEYS.train.freeze)
-    if OUTPUT_BIAS not in now[freeze]:  # which the run added at its start
+    if OUTPUT_BIAS not in now[freeze]:  # the run added it at its start
         begun[freeze] = [name for name in begun[freeze] if name != OUTPUT_BIAS]
-    also = str(KEYS.train) + ".lora.also"  # to which the run has added the weights that its start model lacks
+    also = str(KEYS.train) + ".lora.also"  # the run has added the weights that its start model lacks
     if set(now.get(also, ())) <= set(begun.get(also, ())):
         begun[also] = now.get(also)
 
@@ -88,10 +88,10 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed_changes: Collectio
 
 
 def may_change(key: str, recipe: Recipe) -> bool:
-    """True if a resumed run may change the value of a key, because no result of this run depends on it."""
+    """Return True if a resumed run may change the value of a key, because no result of this run depends on it."""
     rule, train = resume_rule(key, type(recipe.model)), recipe.train
     if rule == "length":
-        return recipe.optimizer.schedule not in DECAYING  # which end with the run
+        return recipe.optimizer.schedule not in DECAYING  # decaying schedules end with the run
     validation_decodes = (
         FAMILIES[recipe.model.family].pairs and train.validate_decoding and recipe.data.valid is not None
     )

@@ -1,4 +1,4 @@
-"""Sharded training: each process has some rows of every weight, gradient and moment (FSDP2, Zhao et al. 2023).
+"""Sharded training: each process holds some rows of every weight, gradient and moment (FSDP2, Zhao et al. 2023).
 
 A block's weights are gathered just before it runs, and released afterwards; in the backward pass, its gradients are
 summed over all processes, and each process keeps its rows. The sums are the same as in replicated training.
@@ -27,19 +27,19 @@ REGISTER = 16  # float32 numbers in the widest CPU register
 
 
 class Root(nn.Module):
-    """Module around a model; its forward pass computes the losses, so FSDP gathers the weights outside of blocks."""
+    """Module around a model, whose forward pass computes the losses, so FSDP gathers the weights outside of blocks."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, objective: Objective, batch: Any) -> list[tuple[Any, ...]]:
-        # FSDP2 finds the tensors of a result in tuples, but not in a `Loss`.
+        # FSDP2 finds the tensors of a result inside tuples, but not inside a `Loss`.
         return [(term.sum, term.nll, term.count) for term in objective(self.model, batch)]
 
 
 class ShardedWeights(Precision):
-    """Precision of sharded float32 weights, which are gathered in the number format of `precision`."""
+    """Precision with sharded float32 weights, which are gathered in the number format of `precision`."""
 
     def __init__(self, model: nn.Module, mesh: DeviceMesh, precision: str) -> None:
         super().__init__(model)
@@ -69,7 +69,7 @@ def shard(root: Root, mesh: DeviceMesh, dtype: torch.dtype | None) -> None:
 
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")  # no view is changed in place
     policy = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=torch.float32, cast_forward_inputs=False)
-    # From the inside out: a module shards the parameters that no module within it has sharded before.
+    # From the inside out, since a module shards only the parameters that no module within it has sharded before.
     for stack in stacks(root):
         for block in stack.blocks:
             if isinstance(stack, Decoder):
@@ -121,7 +121,7 @@ class UnevenShards:
     @contextmanager
     @torch.no_grad()
     def gathered(self) -> Iterator[None]:
-        """Gather parameters and gradients for a step in the block, and copy the new parameters back."""
+        """Gather parameters and gradients for the optimizer step in the block, then copy the new parameters back."""
         for parameter, copy in self.copies:
             copy.copy_(whole(parameter))
             copy.grad = None if parameter.grad is None else whole(parameter.grad)

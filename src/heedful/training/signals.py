@@ -1,4 +1,4 @@
-"""Signals during training: Ctrl-C, SIGTERM and others finish the update and save; a second signal ends at once."""
+"""Signals during training: after Ctrl-C, SIGTERM or others, a run saves and ends; a second signal ends it at once."""
 
 import signal
 import threading
@@ -9,13 +9,13 @@ from types import FrameType
 
 from heedful.distributed.reducer import Reducer, launched_by_torchrun, launcher_has_ended
 
-ECHO = 5.0  # seconds in which a process of torchrun may get the same signal twice: from torchrun and from its sender
+ECHO = 5.0  # seconds within which a process of torchrun may get a signal twice: from torchrun and from its sender
 
 
 class Work:
     """Work that a signal may abandon halfway: a pass of an update or a validation, which changes no weights.
 
-    So what is saved while it runs is what would have been saved before it.
+    So a checkpoint saved while it runs is the one that would have been saved before it.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Work:
 
     @contextmanager
     def abandonable(self, save: Callable[[], object]) -> Iterator[None]:
-        """Context manager of the work; `save` saves the state before it, from another thread."""
+        """Let `abandon` interrupt the work in the block; another thread calls `save` to save the state before it."""
         with self.lock:
             self.save = save
         try:
@@ -34,9 +34,9 @@ class Work:
                 self.save = None
 
     def abandon(self) -> bool:
-        """Save the state before the work, and never let the work reach its end; return False if no work is being done.
+        """Save the state before the work, and keep the work from ever finishing; the process has to end afterwards.
 
-        The process has to end now.
+        Returns False, and does nothing, if no work is being done.
         """
         self.lock.acquire()  # held from now on, so that the work cannot leave its block and change weights
         if self.save is None:
@@ -47,7 +47,7 @@ class Work:
 
 
 class Interruption:
-    """Context manager that notes the first signal instead of ending the process; main thread only.
+    """Context manager that notes the first signal instead of ending the process; it works only in the main thread.
 
     A signal that was ignored before stays ignored, such as SIGHUP under nohup.
     """
@@ -61,7 +61,7 @@ class Interruption:
 
     @classmethod
     def handled_signals(cls) -> list[signal.Signals]:
-        """List the signals that interrupt this process: those that are not ignored; none outside the main thread."""
+        """List the signals that interrupt this process: those not ignored in the main thread, and none in others."""
         if threading.current_thread() is not threading.main_thread():
             return []
         numbers = [signal.Signals[name] for name in cls.SIGNALS if name in signal.Signals.__members__]
@@ -84,7 +84,7 @@ class Interruption:
             signal.raise_signal(number)
 
     def of_any(self, reducer: Reducer) -> bool:
-        """True if any training process has received a signal; then all processes act as if they had.
+        """Return True if any training process has received a signal; then all processes act as if they had.
 
         A process whose launcher was killed counts as one that received SIGTERM, because nothing else would end it.
         """

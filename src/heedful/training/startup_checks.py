@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from heedful.nn.meta_device import unallocated
 from heedful.tasks.dataset import Dataset
 from heedful.training.training_step import TrainingStep
 
-PARAMETER_BYTES = 8  # a weight and its gradient in float32, whatever the optimizer adds
+PARAMETER_BYTES = 8  # a weight and its gradient in float32; the optimizer needs memory in addition
 
 
 def check_agreement(reducer: Reducer, own: Mapping[str, Any]) -> None:
@@ -38,12 +39,17 @@ def check_agreement(reducer: Reducer, own: Mapping[str, Any]) -> None:
 def shared_settings(recipe: Recipe) -> dict[str, Any]:
     """Return the settings of a recipe by their dotted keys, without those that may differ between machines.
 
-    Paths below the data folder are relative to it.
+    Paths inside the data folder are made relative to it.
     """
     options = type(recipe.model)
     values = {key: value for key, value in dotted(recipe_to_dict(recipe)) if not is_per_machine(key, options)}
     root = recipe.data.root
-    return {key: value.removeprefix(root) if isinstance(value, str) else value for key, value in values.items()}
+    return {
+        key: str(Path(value).relative_to(root))
+        if isinstance(value, str) and Path(value).is_relative_to(root)
+        else value
+        for key, value in values.items()
+    }
 
 
 def checksum(model: nn.Module) -> int:
@@ -56,12 +62,12 @@ def checksum(model: nn.Module) -> int:
 
 def check_model_fits(recipe: Recipe, build: Callable[[], nn.Module], device: torch.device) -> None:
     """Check that a model with its gradient fits into the memory of this machine, before the model is built."""
-    # The model is built once without memory, so that a terabyte-sized recipe is rejected and the machine does not hang.
+    # Build the model once without allocating memory: a model of terabytes is rejected, instead of hanging the machine.
     memory = total_memory()
     with unallocated():
         parameters = count_parameters(build())
     size = PARAMETER_BYTES * parameters
-    # A GPU reports a lack of memory as an error; on a CPU, the system swaps or kills the process.
+    # A GPU raises an error when memory runs out; with a CPU, the system swaps or kills the process.
     if device.type == "cpu" and size > memory:
         raise RunError(
             f"the model has {parameters:,} parameters, which take {size / 1e9:,.0f} GB with their gradient, but "
@@ -75,14 +81,14 @@ def count_parameters(model: nn.Module) -> int:
 
 
 def trained_line(model: nn.Module) -> str:
-    """Format how many weights of a model are trained; empty if all are."""
+    """Format a line that says how many weights of a model are trained; return "" if all are."""
     total = count_parameters(model)
     trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     return "" if trained == total else f"{trained:,} of {total:,} weights are trained ({trained / total:.2%})"
 
 
 def try_largest_batch(step: TrainingStep, data: Dataset, batches: Sequence[np.ndarray], device: torch.device) -> None:
-    """Compute the gradient of the largest batch of an epoch and drop it, so that a lack of memory shows at once.
+    """Compute and discard the gradient of the largest batch of an epoch, so that a lack of memory shows at once.
 
     The result of the run stays the same to the last bit: no weights change, and each batch has its own random numbers.
     If there are several processes, each one tries the batch.
@@ -94,13 +100,14 @@ def try_largest_batch(step: TrainingStep, data: Dataset, batches: Sequence[np.nd
 
 
 def whole_epoch_line(train: TrainConfig, batches: Sequence[np.ndarray]) -> str:
-    """Format a remark if the batches are so large that each update reads all training data; empty otherwise."""
+    """Format a remark if the batches are so large that each update reads all training data; return "" otherwise."""
     if len(batches) > train.accumulate:
         return ""
     accumulated = f" with train.accumulate = {train.accumulate:,}" if train.accumulate > 1 else ""
     return (
-        f"each update reads all training data, {sum(map(len, batches)):,} examples or windows, because "
-        f"train.batch_tokens = {train.batch_tokens:,}{accumulated} is not smaller; lower it for more updates per epoch"
+        f"each update reads all training data, {sum(map(len, batches)):,} examples or windows, because all of "
+        f"it fits into train.batch_tokens = {train.batch_tokens:,}{accumulated}; for more updates per epoch, lower "
+        "train.batch_tokens"
     )
 
 

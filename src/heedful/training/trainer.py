@@ -98,22 +98,22 @@ class Trainer:
         self.logger = Logger()  # writes nothing until `begin`
         self.device = choose_device(recipe.train.device)
 
-        # The initial weights are random, drawn with the seed; word vectors and start models then replace some of them.
+        # The initial weights are random, given the seed; word vectors and start models then replace some of them.
         torch.manual_seed(seed_of(recipe.train.seed))
         check_model_fits(recipe, lambda: task.build(recipe, task.tokenizers), self.device)
-        # Built on the CPU, since a GPU draws different random weights from the same seed.
+        # Built on the CPU, since a GPU would sample different weights from the same seed.
         self.model = task.build(recipe, task.tokenizers).to(self.device)
         if recipe.model.source_vectors is not None or recipe.model.target_vectors is not None:
             from heedful.architectures.word_vectors import place_vectors
 
             place_vectors(self.model, recipe, task.tokenizers, self.say)
-        self.start_line = ""  # about the weights of a warm start
+        self.start_line = ""  # which weights a warm start has copied
         if recipe.train.start is not None or recipe.train.start_decoder is not None:
             from heedful.training.warm_start import add_lora, copy_start_weights, start_line
 
             fresh = copy_start_weights(recipe, self.model, task.tokenizers, self.say)
             self.start_line = start_line(recipe, self.model, fresh)
-            # LoRA freezes the copied weights; the fresh ones, which are known only now, are trained as a whole.
+            # LoRA freezes the copied weights; the fresh ones, which are known only now, are trained in full.
             self.recipe = recipe = add_lora(self.model, recipe, fresh)
         if recipe.train.freeze:
             from heedful.training.warm_start import freeze
@@ -123,7 +123,7 @@ class Trainer:
             # Replicas that start with different weights would train worse, without any error.
             check_agreement(reducer, {"kind of device": self.device.type, "weights": checksum(self.model)})
 
-        # After freezing, because the optimizer takes only the weights that are trained.
+        # After freezing, because the optimizer gets only the weights that are trained.
         self.training_step = TrainingStep(self.model, task.loss, recipe, reducer)
         self.checkpoints = checkpoints
         self.saver = CheckpointSaver(store_of(checkpoints, reducer), recipe.train, self.say)
@@ -133,7 +133,7 @@ class Trainer:
         self.saved_at = time.monotonic()
         self.signs = WarningSigns(recipe, self.state.watch)
         self.callbacks = NO_CALLBACKS
-        self.has_callbacks = False  # in the process of rank zero
+        self.has_callbacks = False  # on rank zero
         self.work = Work()
 
     def build(self) -> Model:
@@ -149,7 +149,7 @@ class Trainer:
         """Resume the run from one of its checkpoints: restore weights, optimizer state and counters; write nothing.
 
         Args:
-            saved: The checkpoint, in the process of rank zero, which broadcasts it; None if the run has none yet.
+            saved: The checkpoint, given on rank zero, which broadcasts it; None if the run has none yet.
         """
         if saved:
             check_tensors(saved, self.model, self.training_step.optimizer)
@@ -184,7 +184,7 @@ class Trainer:
     def begin(self, logger: Logger, callbacks: Callbacks = NO_CALLBACKS) -> None:
         """Begin training: print remarks on the recipe, and check that the largest batch fits into memory.
 
-        A resumed run skips the check, and instead performs the validation that the interruption prevented.
+        A resumed run skips the check. If the interruption prevented a validation, it is performed now.
         """
         self.logger = logger
         self.callbacks = callbacks
@@ -209,11 +209,11 @@ class Trainer:
             self.say(sentence)
 
     def has_ended(self) -> bool:
-        """True if the run is finished and its final model is written."""
+        """Return True if the run is finished and its final model is written."""
         return self.is_finished() and self.reducer.broadcast_object(lambda: is_written(self.folder, self.state.update))
 
     def is_finished(self) -> bool:
-        """True if a limit of the recipe or early stopping ends the training."""
+        """Return True if a limit of the recipe or early stopping ends the training."""
         train, state = self.recipe.train, self.state
         return (
             state.update >= train.max_updates
@@ -267,7 +267,7 @@ class Trainer:
         return update
 
     def next_batches(self) -> list[Batch]:
-        """Load this process's share of an update's batches: `train.accumulate`, fewer at the end of an epoch."""
+        """Load this process's share of an update's `train.accumulate` batches (fewer at the end of an epoch)."""
         loader, start = self.loader, self.state.batch
         indices = self.batch_indices[start : start + self.recipe.train.accumulate]
         self.state.batch += len(indices)
@@ -287,9 +287,9 @@ class Trainer:
         return load_batches(self.task.data, indices, self.device)
 
     def abandonable(self, state: TrainerState) -> AbstractContextManager[None]:
-        """Context manager for work that changes no weights: a signal may interrupt it, and then `state` is saved.
+        """Return a context manager for work that changes no weights: a signal may interrupt it, and `state` is saved.
 
-        With several processes, none can save alone, so all finish their work.
+        With several processes, none can save alone, so all of them finish their work.
         """
 
         def save() -> None:
@@ -329,7 +329,7 @@ class Trainer:
         else:
             self.say(f"update {state.update} has no finite gradient, and leaves the weights unchanged; {replay}")
 
-        # The progress bar, and every `log_every` updates a record of the mean losses since the last one.
+        # Advance the progress bar; every `log_every` updates, log the mean losses since the last record.
         minutes = self.recipe.train.max_minutes
         self.logger.advance(update.tokens, inf if minutes is None else 60 * minutes - state.seconds)
         if state.update % self.recipe.train.log_every == 0:
@@ -385,18 +385,18 @@ class Trainer:
         return [*([silence] if silence else []), *self.signs.after_validation(scores, classes)]
 
     def best(self) -> Best | None:
-        """The best update so far with its score; None before the first validation."""
+        """Return the best update so far with its score; None before the first validation."""
         return best_of(self.state, self.best_name)
 
     def call(self, method: str, what: Update | Scores, *, finished: bool = False) -> None:
-        """Call a method of the callbacks in the process of rank zero, after an update, a validation or at the end.
+        """Call a method of the callbacks on rank zero: after an update, after a validation or at the end.
 
         Raises:
-            CallbackError: A callback raised an exception in the process of rank zero; all processes raise this error.
+            CallbackError: A callback raised an exception on rank zero; all processes raise this error.
         """
         if not self.has_callbacks:
             return
-        # `broadcast_object` sends JSON to the other processes; the exception itself stays in rank zero.
+        # `broadcast_object` sends JSON to the other processes; the exception itself stays on rank zero.
         failures: list[CallbackError] = []
 
         def event() -> TrainingEvent:
@@ -445,12 +445,12 @@ class Trainer:
         )
 
     def finish(self) -> Scores:
-        """Choose the final model, write it to `folder / "model"`, and its scores to `folder / "result.json"`.
+        """Choose the final model, and write it to `folder / "model"` and its scores to `folder / "result.json"`.
 
         Raises:
             RunError: Writing failed, or the model was written but damaged checkpoints could not be considered.
         """
-        # Candidates are the mean of the last checkpoints, the best one and the last one, without damaged ones.
+        # Candidates are the mean of the last checkpoints, the best one and the last one, all without damaged ones.
         end, best = self.state.update, self.best()
         choices = {updates_to_average(self.recipe, end), (best.step if best else end,), (end,)}
         damaged = set(self.reducer.broadcast_object(lambda: list(self.checkpoints.lost(chain(*choices)))))
@@ -469,7 +469,7 @@ class Trainer:
         self.say(choice_line(final, candidates, self.best_name))
         if damaged:
             raise RunError(lost_line(self.folder / "model", damaged, best))
-        # The result is written last: for `has_ended`, it is the sign that the final model is written.
+        # The result is written last: it tells `has_ended` that the final model is written.
         self.reducer.broadcast_object(lambda: self.logger.conclude(end, final.scores or {}))
         return final.scores or {}
 
@@ -477,7 +477,7 @@ class Trainer:
         return average([self.checkpoints.path(update) for update in updates])
 
     def scores_of(self, updates: Updates) -> Scores | None:
-        """Score the mean of saved checkpoints on the validation set; for a single one, the log may have the scores."""
+        """Score the mean of saved checkpoints on the validation set; the scores of a single one may be in the log."""
         if len(updates) == 1 and (logged := self.logged(updates[0])):
             return logged
         mean = self.mean(updates) if self.reducer.is_rank_zero else {}
@@ -486,7 +486,7 @@ class Trainer:
         return results and results.scores
 
     def logged(self, update: int) -> Scores | None:
-        """Validation scores of an update in the run's log; None if it has none."""
+        """Return the validation scores of an update from the run's log; None if it has none."""
         return self.reducer.broadcast_object(lambda: logged_scores(self.folder, update))
 
 
@@ -502,8 +502,8 @@ def upcoming_indices(
     """
     while True:
         batches = indices_of_epoch(epoch)
-        for place in range(start, len(batches), accumulate):
-            for indices in reducer.shard(reducer.pad_to_world_size(batches[place : place + accumulate])):
+        for first in range(start, len(batches), accumulate):
+            for indices in reducer.shard(reducer.pad_to_world_size(batches[first : first + accumulate])):
                 yield epoch, indices
         epoch, start = epoch + 1, 0
 
@@ -533,7 +533,7 @@ def load_batches(data: Dataset, indices: Iterable[EpochIndices], device: torch.d
 
 
 def number_of_workers(data: Dataset, device: torch.device) -> int:
-    """Number of workers of this process: the recipe's, or all cores but one if files are decoded for a GPU.
+    """Return the number of workers of this process: the recipe's, or all cores but one if files are decoded for a GPU.
 
     Without fork, there are workers only if the recipe asks for them: each new process runs the user's script again.
     """

@@ -1,4 +1,4 @@
-"""State of a run that is saved as JSON: counters, best score and log sums; and the update with which the run ends."""
+"""State of a run, saved as JSON (counters, best score and log sums), and an estimate of the run's last update."""
 
 from bisect import bisect_right
 from dataclasses import asdict, dataclass, field
@@ -13,9 +13,9 @@ from heedful.training.loss_scale import LossScale
 
 LOSS = "loss"
 
-# The types are checked when a state is read: checksums do not show that a program wrote something wrong.
+# The types are checked when a state is read, because checksums cannot show that a program wrote something wrong.
 Counter = Annotated[StrictInt, Field(ge=0)]
-Number = StrictInt | StrictFloat  # a whole number stays one, so that a state is written as it was read
+Number = StrictInt | StrictFloat  # an integer stays an integer, so that a state is written as it was read
 
 
 @dataclass
@@ -68,7 +68,7 @@ class TrainerState:
     best_update: Counter = 0
     best_loss: Number | None = None  # of the best update
     lowest_loss: Number | None = None  # of all validations
-    last: Number | None = None  # selecting score of the last validation; None: not finite
+    last: Number | None = None  # selection score of the last validation; None: not finite
     flat: Counter = 0  # validations in a row with that score
     worse: Counter = 0  # validations since the score or the loss last improved
     validated: Counter = 0  # the update of the last validation
@@ -84,7 +84,7 @@ class TrainerState:
 
     @property
     def tie(self) -> str | None:
-        """The score that decides among equal selecting scores; None: a run of an older version keeps the earliest."""
+        """Name of the score that breaks ties; None: a run of an older version keeps the earliest checkpoint."""
         return None if self.shares is None else LOSS
 
     def to_json(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class TrainerState:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "TrainerState":
-        """Restore a state from the values of `to_json`; a ValueError says which of them are wrong."""
+        """Restore a state from the values of `to_json`; a ValueError names the first one that is wrong."""
         if not {"update", "window"} <= values.keys():
             raise ValueError("its entries are not those of a run's progress (update or window is missing)")
         # Older versions validated before they saved, and had no shares.
@@ -103,8 +103,8 @@ class TrainerState:
             problem = errors.errors()[0]
             name = problem["loc"][0]
             if problem["type"] == "unexpected_keyword_argument":
-                place = ".".join(map(str, problem["loc"]))
-                raise ValueError(f"its entries are not those of a run's progress ({place})") from errors
+                path = ".".join(map(str, problem["loc"]))
+                raise ValueError(f"its entries are not those of a run's progress ({path})") from errors
             raise ValueError(f"{name} is {values[str(name)]!r}") from errors
         if state.shares is not None and state.shares != sorted(state.shares):
             raise ValueError(f"shares is {state.shares!r}")
@@ -139,7 +139,7 @@ def last_update(train: TrainConfig, state: TrainerState, batches: int) -> int | 
         done = state.epoch * per_epoch + ceil(state.batch / train.accumulate)
         ends[0] = number if done >= train.max_epochs * per_epoch else number * train.max_epochs * per_epoch / done
 
-    # By time: from the clock after earlier updates as recorded in the state, since a replay takes a different time.
+    # By time: from the times of earlier updates in the state, not from the clock, since a replay's speed differs.
     if train.max_minutes is not None and (passed := bisect_right(state.shares, state.update)):
         ends[1] = number * SHARES / passed
     return min(train.max_updates, *ends)

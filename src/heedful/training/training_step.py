@@ -2,7 +2,7 @@
 
 - The loss is a sum divided by a count over all batches of all processes, so that gradient accumulation and data
   parallelism change nothing but rounding.
-- Dropout is a function of (seed, update, batch), so that a checkpoint needs no random generator state.
+- Dropout is a function of (seed, update, batch), so a checkpoint need not store the state of a random generator.
 - Weights, gradients and optimizer state are float32 in every precision. The computation uses the `replica` of a
   `Precision`: the model itself, or a copy in bfloat16. In float16 the loss is multiplied by a `LossScale`.
 """
@@ -48,7 +48,7 @@ class Update:
 
 
 class TrainingStep:
-    """Computes the gradient of an objective, and updates the weights of a model with an optimizer.
+    """Training step: computes the gradient of an objective, and updates the weights of a model with an optimizer.
 
     Args:
         model: The model, in float32.
@@ -57,7 +57,7 @@ class TrainingStep:
         reducer: Adds up counts, losses and gradients over the processes that train the model.
 
     Attributes:
-        loss_scale: The factor of the loss in float16, which a resumed run restores; None in other precisions.
+        loss_scale: The factor for the loss in float16, which a resumed run restores; None in other precisions.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class TrainingStep:
         if self.sums is not None:
             self.precision.watch(self.sums.finish)
         self.loss_scale = LossScale() if self.precision.autocast == torch.float16 else None
-        # Compiled first: a block that is recomputed calls the compiled code, and recomputation is outside of it.
+        # Compile first, so that a block that is recomputed calls the compiled code, and recomputation is outside of it.
         if recipe.train.compile:
             compile_blocks(self.precision.replica)
         if recipe.train.activation_checkpointing:
@@ -101,7 +101,7 @@ class TrainingStep:
         Args:
             batches: The batches of this process; may be empty if other processes have some.
             number: The number of the update.
-            total: The number of batches of all processes; those beyond it are padding, and count as nothing.
+            total: The number of batches of all processes; those beyond it are padding, and do not count.
             last: The update with which the run ends, perhaps estimated; None: `train.max_updates`.
             passes: Context manager around forward and backward passes, which change no weights.
         """
@@ -124,7 +124,7 @@ class TrainingStep:
         return Update(totals, nlls, counts, tokens, lr, norm, math.isfinite(norm), self.loss_scale)
 
     def gradient(self, batches: Sequence[Batch], number: int, counts: Sequence[int], total: int) -> list[Tensor]:
-        """Compute the gradient of update `number` in the model's parameters; return the losses as `backward` does.
+        """Add the gradient of update `number` to the model's parameters; return what `backward` returns for each batch.
 
         Args:
             batches: The batches of this process.
@@ -140,8 +140,8 @@ class TrainingStep:
             losses = self.passes(batches, number, counts, total)
             if self.loss_scale is None or all(self.reducer.all_gather(self.loss_scale.unscale(self.model))):
                 break
-            # In float16, a gradient that is not finite is computed again with half of the factor, until a factor of 1
-            # shows that the factor is not too large.
+            # In float16, a gradient that is not finite is computed again with half the factor. If it is not finite even
+            # with a factor of 1, the factor is not the cause.
             self.loss_scale = self.loss_scale.lowered()
             if self.loss_scale is None:
                 self.loss_scale = before
@@ -151,20 +151,20 @@ class TrainingStep:
         return losses
 
     def passes(self, batches: Sequence[Batch], number: int, counts: Sequence[int], total: int) -> list[Tensor]:
-        """Compute the forward and backward pass of each batch, and sum the gradients of all processes."""
+        """Run the forward and backward pass of each batch, and sum the gradients of all processes."""
         padding = [math.inf] * len(counts)  # a loss divided by infinity adds a gradient of zeros
         losses = []
         # Batches are numbered across all processes, so that dropout does not depend on the number of processes.
-        for place, batch in zip(self.reducer.shard(count()), batches, strict=False):
+        for index, batch in zip(self.reducer.shard(count()), batches, strict=False):
             if self.sums is not None:
                 # Only the last backward pass completes the gradients, which can then be summed in the background.
                 self.sums.is_last_pass = len(losses) == len(batches) - 1
-            losses.append(self.backward(batch, (number, place), counts if place < total else padding))
+            losses.append(self.backward(batch, (number, index), counts if index < total else padding))
         self.reducer.sum_gradients(self.model, self.sums)
         return losses
 
     def backward(self, batch: Batch, key: tuple[int, int], counts: Sequence[float]) -> Tensor:
-        """Add the gradient of one batch; return the smoothed loss and negative log-likelihood of each term, (term, 2).
+        """Add the gradient of one batch; return each term's smoothed loss and negative log-likelihood: (term, 2).
 
         `key` is the number of the update and the index of the batch in it, which determine dropout.
         """
@@ -177,7 +177,7 @@ class TrainingStep:
         return torch.stack([torch.stack([term.sum.detach(), term.nll]) for term in terms])
 
     def step(self, lr: float, predictions: int) -> float:
-        """Clip the gradient, the mean over `predictions`, and step the optimizer; return the norm before clipping."""
+        """Clip the gradient (a mean over `predictions`), step the optimizer, and return the norm before clipping."""
         parameters = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
         # The norm is computed even without a limit: it is logged, and shows whether the gradient is finite.
         norm = clip_gradients(parameters, self.recipe.optimizer.clip_norm or math.inf)
@@ -191,7 +191,7 @@ class TrainingStep:
         return norm
 
     def rehearse(self, batch: Batch) -> None:
-        """Compute the gradient of one batch and drop it, to find out whether it fits into memory."""
+        """Compute the gradient of one batch and discard it, to find out whether it fits into memory."""
         self.precision.replica.train()
         self.precision.refresh()
         self.backward(batch, (0, 0), batch.counts)
@@ -227,7 +227,7 @@ class Precision:
         """Do nothing: the replica is the model."""
 
     def watch(self, finish: Callable[[nn.Parameter], None]) -> None:
-        """Make each backward pass call a function with every model parameter whose gradient it has added."""
+        """Call `finish` with each parameter of the model as soon as a backward pass has added its gradient."""
         for parameter in self.replica.parameters():
             if parameter.requires_grad:
                 parameter.register_post_accumulate_grad_hook(finish)
@@ -297,7 +297,7 @@ PRECISIONS: dict[str, type[Precision]] = {
 def compile_blocks(model: nn.Module) -> None:
     """Compile each block of a model's stacks with `torch.compile` for training.
 
-    All blocks of a kind share their compiled code. Gathering of sharded weights and recomputation stay outside.
+    All blocks of a kind share their compiled code, which does not include gathering sharded weights or recomputation.
     """
     wrap_blocks(model, lambda forward: torch.compile(forward, dynamic=True))
 
@@ -308,7 +308,7 @@ def checkpoint_activations(model: nn.Module) -> None:
 
 
 def wrap_blocks(model: nn.Module, wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    """Wrap the forward pass of each block of a model's stacks, for when gradients are computed."""
+    """Wrap the forward pass of each block of a model's stacks; without gradients, the original one is called."""
 
     def wrapped(forward: Callable[..., Any]) -> Callable[..., Any]:
         in_training = wrapper(forward)

@@ -37,15 +37,15 @@ INPUT_LAYER: dict[str, dict[str, tuple[str, ...]]] = {
     "text": {},
     "image": {"image": IMAGE_LAYER},
     "audio": {"audio": ("rate", "features", "window", "hop", "mels", "stem")},
-    # The size and number of frames as well, since positions of videos are not interpolated.
+    # Also the size and the number of frames, since the positions of videos are not interpolated.
     "video": {"image": ("size", *IMAGE_LAYER), "video": ("frames", "tubelet", "positions")},
 }
 PREPROCESSING = {"image": {"image": ("resize", "resample")}, "audio": {"audio": ("pad_seconds",)}}
 WHISPER_TOKENS = ("languages", "suppress", "suppress_first")  # keys of [transcribe] that depend on the vocabulary
 INPUT_NAMES = {"text": "text", "image": "images", "audio": "audio", "video": "videos"}
 
-# Keys of [model] that a recipe decides itself; and more of them if a model becomes the encoder or decoder of another
-# one, or its encoder becomes another one's backbone.
+# Keys of [model] that are always taken from the recipe. RECIPE_KEYS_OF_HALF adds more if the start model becomes the
+# encoder or decoder of the new model, or if its encoder becomes the new model's backbone.
 RECIPE_KEYS = {
     "dropout",
     "attention_dropout",
@@ -63,7 +63,7 @@ RECIPE_KEYS_OF_HALF = {
 }
 
 # Weight names
-HEAD = "output."  # of a classifier: with different classes it is a new one
+HEAD = "output."  # of a classifier; for different classes it is a new one
 SEGMENTS, POSITIONS = "backbone.segments.table.weight", "backbone.stack.positions.table.weight"
 POSITION_TABLES = (POSITIONS, "encoder.positions.table.weight")  # a row for each position in a stack
 POSITION_GRIDS = ("backbone.embedding.positions.", "source_embedding.positions.")  # one table for rows, one for columns
@@ -101,7 +101,10 @@ def add_lora(model: Model, recipe: Recipe, fresh: Sequence[str]) -> Recipe:
 
 
 def with_lora(recipe: Recipe) -> Recipe:
-    """Return a recipe in the shape of its start model, as `add_lora` does; return a recipe without LoRA unchanged."""
+    """Return a LoRA recipe as training resolves it: with its start model's shape, and with fresh weights in `also`.
+
+    A recipe without LoRA is returned unchanged.
+    """
     if recipe.train.lora is None:
         return recipe
     recipe = with_warm_start(recipe)
@@ -117,9 +120,9 @@ def is_frozen(module: nn.Module) -> bool:
 
 
 def with_warm_start(recipe: Recipe) -> Recipe:
-    """Return a recipe with the shape and, unless it sets another one, the tokenizer of the models of its warm start.
+    """Return a recipe with the shape of the models that it starts from, and their tokenizer unless it sets another.
 
-    A model on the Hub is given with its commit, so that a resumed run starts from the same one.
+    The name of a model on the Hub is pinned to its commit, so that a resumed run starts from the same one.
     """
     starts = {key: pinned(name) for key in ("start", "start_decoder") if (name := getattr(recipe.train, key))}
     recipe = replace(recipe, train=replace(recipe.train, **starts))
@@ -130,11 +133,11 @@ def with_warm_start(recipe: Recipe) -> Recipe:
         recipe = with_input_of(start.recipe, recipe)
         recipe = replace(recipe, model=shaped_like(start, recipe))
     for start in models:
-        # Each model has to have the shape that the other one has set.
-        here, there = asdict(recipe.model), asdict(shaped_like(start, recipe))
-        if other := [f"{key} is {there[key]!r} and {here[key]!r}" for key in here if here[key] != there[key]]:
+        # Each model must have the shape that the other one has set.
+        ours, theirs = asdict(recipe.model), asdict(shaped_like(start, recipe))
+        if conflicts := [f"{key} is {theirs[key]!r} and {ours[key]!r}" for key in ours if ours[key] != theirs[key]]:
             raise InputError(
-                f"{start.path} and {recipe.train.start_decoder} cannot be halves of one model: {'; '.join(other)}; "
+                f"{start.path} and {recipe.train.start_decoder} cannot be halves of one model: {'; '.join(conflicts)}; "
                 "use models with the same shape"
             )
         check_length(start, recipe)
@@ -151,7 +154,7 @@ def with_warm_start(recipe: Recipe) -> Recipe:
 
 
 def start_models(recipe: Recipe) -> Iterator[LoadedModel]:
-    """Load the models of a warm start, and check that their family fits the task."""
+    """Yield the loaded models of a warm start, after checking that the family of each fits the task."""
     for key, path in (("train.start", recipe.train.start), ("train.start_decoder", recipe.train.start_decoder)):
         if path is None:
             continue
@@ -195,12 +198,12 @@ def with_chosen_layers(start: LoadedModel, train: TrainConfig) -> LoadedModel:
 
 
 def check_family(start: LoadedModel, recipe: Recipe) -> None:
-    """Check that a model can initialise the model of a recipe's task: as a whole, or as encoder or decoder."""
-    there, here = start.recipe.data.modality, recipe.data.modality
-    if there != here:
+    """Check that a start model can initialise the model for a recipe: all of it, or its encoder or decoder."""
+    theirs, ours = start.recipe.data.modality, recipe.data.modality
+    if theirs != ours:
         raise InputError(
-            f'train.start = {start.path}: this model reads {INPUT_NAMES[there]}, but one for the task "{recipe.task}" '
-            f"reads {INPUT_NAMES[here]}; start from a model that reads the same, or leave train.start out"
+            f'train.start = {start.path}: this model reads {INPUT_NAMES[theirs]}, but one for the task "{recipe.task}" '
+            f"reads {INPUT_NAMES[ours]}; start from a model that reads the same, or leave train.start out"
         )
     architecture = start.recipe.model.architecture
     if architecture != recipe.model.architecture:
@@ -244,14 +247,14 @@ def with_input_of(start: Recipe, recipe: Recipe) -> Recipe:
 
 
 def shaped_like(start: LoadedModel, recipe: Recipe) -> ModelConfig:
-    """Return the model settings of a recipe in the shape of a start model."""
-    there = asdict(start.recipe.model)
-    becomes_half = there["family"] not in find_task(recipe.task).spec.families
-    own = RECIPE_KEYS | (RECIPE_KEYS_OF_HALF[there["family"]] if becomes_half else set())
-    shape = {key: value for key, value in there.items() if key not in own}
+    """Return the model settings of a recipe, with those that determine the shape taken from a start model."""
+    start_settings = asdict(start.recipe.model)
+    becomes_half = start_settings["family"] not in find_task(recipe.task).spec.families
+    own = RECIPE_KEYS | (RECIPE_KEYS_OF_HALF[start_settings["family"]] if becomes_half else set())
+    shape = {key: value for key, value in start_settings.items() if key not in own}
 
     # Images may have more patches than learned positions. If an image model becomes an encoder, the text that the
-    # decoder generates may need more positions as well: there are as many as the recipe says.
+    # decoder generates may need more positions as well: as many as the recipe sets.
     learned = start.recipe.model.learned_positions
     if learned is not None and {recipe.data.modality, start.recipe.data.modality} == {"image"}:
         is_half = FAMILIES[recipe.model.family].pairs and not FAMILIES[start.recipe.model.family].pairs
@@ -281,10 +284,10 @@ def check_length(start: LoadedModel, recipe: Recipe) -> None:
 def check_vocabulary(start: LoadedModel, recipe: Recipe) -> None:
     """Check that the recipe's vocabulary can replace the one that a start model was trained with."""
     path = Path(recipe.tokenizer.path or "")
-    here = TokenizerPair.load(path)
-    sides = FAMILIES[recipe.model.family].sides  # source and target, of which one half of a model has only one
+    tokenizers = TokenizerPair.load(path)
+    sides = FAMILIES[recipe.model.family].sides  # source and target; half of a model has only one of them
     for side in {"encoder": sides[:1], "decoder": sides[-1:]}.get(start.model.side, sides):
-        ours, theirs = getattr(here, side), getattr(start.tokenizers, side)
+        ours, theirs = getattr(tokenizers, side), getattr(start.tokenizers, side)
         new, old = (set(tokenizer.pieces(range(len(tokenizer)))) for tokenizer in (ours, theirs))
         lost, added = sorted(old - new), sorted(new - old)
         if recipe.train.vocabulary == "extend" and lost:
@@ -295,9 +298,9 @@ def check_vocabulary(start: LoadedModel, recipe: Recipe) -> None:
         if ours.digest != theirs.digest and recipe.train.vocabulary in (None, "keep"):
             raise InputError(
                 f"the vocabulary of {path} differs from that of {start.path}: {len(old & new):,} pieces are the same, "
-                f"{len(lost):,} are only there ({', '.join(lost[:5])}), {len(added):,} only here "
+                f"{len(lost):,} are only in the model ({', '.join(lost[:5])}), {len(added):,} only in the recipe's vocabulary "
                 f'({", ".join(added[:5])}). Set train.vocabulary to "keep" to use that of the model; to "extend" to '
-                'start with its vectors and fresh ones for what is only here, without losing any; or to "remap", '
+                'start with its vectors and fresh ones for the pieces that are only in the recipe, without losing any; or to "remap", '
                 "which may lose some"
             )
 
@@ -312,7 +315,7 @@ class Transfer(NamedTuple):
 
 
 def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
-    """Find the weights to copy from each model of a recipe's warm start; those of `model` need no values."""
+    """Find the weights to copy from each model of a recipe's warm start; `model` may be on the meta device."""
     all_transfers, parameters = [], set()
     for start in start_models(recipe):
         values = weights_of(start, model)
@@ -333,16 +336,16 @@ def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
             bias = labels.standardised(values[f"{HEAD}bias"])
             values |= {f"{HEAD}weight": values[f"{HEAD}weight"] / labels.scale, f"{HEAD}bias": bias}
         if start.recipe.data.labels != recipe.data.labels and not model.predicts_tokens:
-            names = {there: here for there, here in names.items() if not here.startswith(HEAD)}
+            names = {theirs: ours for theirs, ours in names.items() if not ours.startswith(HEAD)}
         if not names:
             raise InputError(f"train.start = {start.path}: no weight of this model fits the new model")
 
-        # Tied weights are one parameter with several names, which may have only one origin.
-        for there, here in names.items():
-            parameter = id(model.get_parameter(here))
+        # Tied weights are one parameter with several names, and it must have only one origin.
+        for theirs, ours in names.items():
+            parameter = id(model.get_parameter(ours))
             if parameter in parameters:
                 raise InputError(
-                    f"{start.path}: its {there} would replace the weights that {here} has started with; model.tie = "
+                    f"{start.path}: its {theirs} would replace the weights that {ours} has started with; model.tie = "
                     f'"{recipe.model.tie}" merges several matrices into one: set it to "output", or to "none"'
                 )
             parameters.add(parameter)
@@ -353,8 +356,8 @@ def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
 def weights_of(start: LoadedModel, model: Model) -> dict[str, Tensor]:
     """Return the weights of a start model in the form that another model can use.
 
-    An encoder-decoder has no segments: the vector of the first segment, which is added to all tokens, is added to the
-    position vectors.
+    An encoder-decoder has no segments, so the vector of the first segment, which would be added to every token, is
+    added to the position vectors instead.
     """
     values = weights(start.model)
     if SEGMENTS in values and not model.has_segments:
@@ -368,7 +371,7 @@ def weights_of(start: LoadedModel, model: Model) -> dict[str, Tensor]:
 
 
 def resized_positions(start: Recipe, recipe: Recipe, values: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Fit the learned positions of a start model to the recipe: interpolated for images of a different size."""
+    """Fit the learned positions of a start model to the recipe, by interpolation if the image size differs."""
     size = recipe.model.learned_positions
     same = start.image.grid == recipe.image.grid and start.model.learned_positions == size
     if {start.data.modality, recipe.data.modality} != {"image"} or same:
@@ -406,14 +409,14 @@ def resized_table(
 
 def pairs_of_names(start: LoadedModel, model: Model, values: dict[str, Tensor]) -> dict[str, str]:
     """Pair the names of weights in the start model with the names of the same weights in the new model."""
-    here, names, rows = dict(model.named_parameters(remove_duplicate=False)), {}, model.token_rows()
+    parameters, names, rows = dict(model.named_parameters(remove_duplicate=False)), {}, model.token_rows()
     for name, value in values.items():
-        for there, prefix in model.warm_start_names(start.model).items():
-            own = prefix + name.removeprefix(there)
-            if not name.startswith(there) or own not in here:
+        for start_prefix, prefix in model.warm_start_names(start.model).items():
+            own = prefix + name.removeprefix(start_prefix)
+            if not name.startswith(start_prefix) or own not in parameters:
                 continue
             # Weights with a row per token may have a different number of rows.
-            if value.shape[1:] == here[own].shape[1:] and (own in rows or value.shape == here[own].shape):
+            if value.shape[1:] == parameters[own].shape[1:] and (own in rows or value.shape == parameters[own].shape):
                 names[name] = own
     return names
 
@@ -423,18 +426,18 @@ def copy_start_weights(
 ) -> list[str]:
     """Copy weights to a model from the start models of a recipe; return the names of those that stay fresh.
 
-    `say` is called with sentences about weights that are changed in the process, and inputs that are preprocessed
-    differently.
+    `say` is called with sentences about weights that are changed in the process, and about inputs that the start model
+    was trained to read with different preprocessing.
     """
     notes: set[str] = set()
     all_transfers = transfers(recipe, model)
     for transfer in all_transfers:
         if note := preprocessing_note(transfer.start.recipe, recipe):
             notes.add(note)
-        for there, here in transfer.names.items():
-            parameter, value = model.get_parameter(here), transfer.values[there]
+        for theirs, ours in transfer.names.items():
+            parameter, value = model.get_parameter(ours), transfer.values[theirs]
             with torch.no_grad():
-                if side := model.token_rows().get(here):  # only the rows of pieces that both vocabularies have
+                if side := model.token_rows().get(ours):  # only the rows of pieces that both vocabularies have
                     rows = rows_of_pieces(transfer.start.tokenizers, tokenizers, side)
                     old, new = (torch.tensor(each) for each in zip(*rows, strict=True))
                     parameter[new] = value[old].to(parameter)
@@ -450,17 +453,17 @@ def copy_start_weights(
 def fresh_weights(model: Model, all_transfers: Sequence[Transfer]) -> list[str]:
     """List the names of the weights that no start model has."""
     # By identity, because tied weights are one parameter with several names.
-    replaced = {id(model.get_parameter(here)) for transfer in all_transfers for here in transfer.names.values()}
+    replaced = {id(model.get_parameter(name)) for transfer in all_transfers for name in transfer.names.values()}
     return [name for name, parameter in model.named_parameters() if replaced and id(parameter) not in replaced]
 
 
-def rows_of_pieces(there: TokenizerPair, here: TokenizerPair, side: str) -> list[tuple[int, int]]:
+def rows_of_pieces(theirs: TokenizerPair, ours: TokenizerPair, side: str) -> list[tuple[int, int]]:
     """List the (old, new) rows of the pieces that both vocabularies of a side contain."""
-    old, new = getattr(there, side), getattr(here, side)
+    old, new = getattr(theirs, side), getattr(ours, side)
     if old.digest == new.digest:
         return [(row, row) for row in range(len(new))]
-    places = {text: row for row, text in enumerate(old.texts(range(len(old))))}
-    return [(places[text], row) for row, text in enumerate(new.texts(range(len(new)))) if text in places]
+    old_rows = {text: row for row, text in enumerate(old.texts(range(len(old))))}
+    return [(old_rows[text], row) for row, text in enumerate(new.texts(range(len(new)))) if text in old_rows]
 
 
 def preprocessing_note(start: Recipe, recipe: Recipe) -> str | None:
@@ -471,10 +474,10 @@ def preprocessing_note(start: Recipe, recipe: Recipe) -> str | None:
     if start.data.modality != recipe.data.modality:
         return None
     different = [
-        f"{table}.{key} = {json.dumps(there)}"
+        f"{table}.{key} = {json.dumps(value)}"
         for table, keys in PREPROCESSING.get(recipe.data.modality, {}).items()
         for key in keys
-        if (there := getattr(getattr(start, table), key)) != getattr(getattr(recipe, table), key)
+        if (value := getattr(getattr(start, table), key)) != getattr(getattr(recipe, table), key)
     ]
     if not different:
         return None
@@ -485,7 +488,7 @@ def preprocessing_note(start: Recipe, recipe: Recipe) -> str | None:
 
 
 def silences(recipe: Recipe) -> tuple[str, ...]:
-    """Return the name of the start model's output bias if it only suppresses tokens and is not frozen yet, or ()."""
+    """Return the name of the start model's output bias if it only suppresses tokens and is not frozen yet, else ()."""
     if recipe.train.start is None or OUTPUT_BIAS in recipe.train.freeze:
         return ()
     start = load_model(recipe.train.start)
@@ -495,7 +498,7 @@ def silences(recipe: Recipe) -> tuple[str, ...]:
 
 
 def start_line(recipe: Recipe, model: Model, fresh: Sequence[str]) -> str:
-    """Format a line about which weights a warm start has copied; empty without a warm start."""
+    """Format a line that says which weights a warm start has copied; return "" without a warm start."""
     models = " and ".join(path for path in (recipe.train.start, recipe.train.start_decoder) if path is not None)
     if not models:
         return ""

@@ -160,7 +160,7 @@ def test_what_is_no_folder_of_classes_and_no_table_is_refused(name, content, mes
 
 def test_two_files_line_by_line_are_refused(tmp_path):
     touch(tmp_path, "list.tsv", "labels.tsv")
-    with pytest.raises(InputError, match="images come from a folder with a folder for each class"):
+    with pytest.raises(InputError, match="images come from a folder with a subfolder for each class"):
         found(tmp_path, source="list.tsv", target="labels.tsv")
 
 

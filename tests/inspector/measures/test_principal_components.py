@@ -27,5 +27,5 @@ def test_the_sign_of_a_component_does_not_depend_on_the_order_of_the_vectors():
 
 
 def test_too_few_vectors_span_no_plane():
-    with pytest.raises(InputError, match=re.escape("2 vectors of size 7 do not span a plane")):
+    with pytest.raises(InputError, match=re.escape("2 vectors of size 7 cannot span a plane")):
         principal_components(np.ones((2, 7), np.float32))

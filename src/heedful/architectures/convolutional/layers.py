@@ -57,7 +57,7 @@ class ConvolutionCache:
         self.inputs = inputs
 
     def extend(self, layer: int, x: Float[Tensor, "R C E"]) -> Float[Tensor, "R C2 E"]:
-        """Prepend the previous inputs of a layer to new ones, and cache the last of them."""
+        """Prepend the cached inputs of a layer to new ones, and cache the last K - 1 of them."""
         # A causal convolution covers K - 1 earlier columns, and no later step needs more.
         extended = torch.cat([self.inputs[layer], x], dim=1)
         self.inputs[layer] = extended[:, x.size(1) :]
@@ -88,8 +88,8 @@ class GatedConvolution(nn.Module):
 class ConvolutionalStack(nn.Module):
     """Stack of gated convolutions over embedded tokens, with residual connections (Gehring et al. 2017, section 3.2).
 
-    Linear layers map the embedding size to the hidden size, and back. The windows of a causal stack end with their
-    token, others have it in the middle. Padding and other documents in a row have no effect.
+    Linear layers map the embedding size to the hidden size, and back. In a causal stack, the window of a token ends
+    with it; in others, the token is in the middle. Padding and other documents in a row have no effect.
     """
 
     def __init__(self, config: ConvolutionalConfig, layers: int, *, causal: bool) -> None:
@@ -117,7 +117,7 @@ class ConvolutionalStack(nn.Module):
             x: the last T tokens of each row.
             mask: which tokens are real, and where documents begin.
             cache: the inputs of the layers for earlier tokens.
-            attend: attends to the source with the outputs of each layer, in a decoder.
+            attend: in a decoder, the function that attends to the source with the outputs of each layer.
         """
         return self.dropout(self.convolve(self.embed(x, mask), mask, cache, attend))
 
@@ -131,10 +131,10 @@ class ConvolutionalStack(nn.Module):
         cache: ConvolutionCache | None = None,
         attend: Attend | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """Compute the hidden states of embedded tokens with positions, before dropout; arguments as for `forward`."""
+        """Compute the hidden states of embedded tokens with positions, before dropout; see `forward`."""
         spacing = Spacing(mask.padding_mask[:, -embedded.size(1) :], mask.query_positions, self.gap)
         tokens = spacing.spread(embedded)  # B C D
-        x = self.enter(tokens) * spacing.real  # B C E; the bias is removed from columns without a token
+        x = self.enter(tokens) * spacing.real  # B C E; columns without a token, which got a bias, are zeroed again
         for number, layer in enumerate(self.layers):
             # A layer has K - 1 more input columns than output columns: cached ones in a search, otherwise zeros.
             outputs = layer(cache.extend(number, x) if cache else F.pad(x, self.padding))
@@ -153,10 +153,10 @@ class ConvolutionalStack(nn.Module):
 
 
 class ConvolvedSource(NamedTuple):
-    """Source of a convolutional decoder."""
+    """Encoded source, as a convolutional decoder reads it."""
 
     keys: Float[Tensor, "R N D"]  # the hidden states z of the encoder
-    values: Float[Tensor, "R N D"]  # z + e, because the embeddings e have information about single tokens
+    values: Float[Tensor, "R N D"]  # z + e, because the embeddings e contain information about single tokens
     padding_mask: Bool[Tensor, "R N"]
 
     def select(self, rows: Int[Tensor, " R2"]) -> "ConvolvedSource":
@@ -164,7 +164,7 @@ class ConvolvedSource(NamedTuple):
 
 
 class ScaledGradient(torch.autograd.Function):
-    """Identity whose gradient is multiplied by a number."""
+    """Identity function whose gradient is multiplied by a factor."""
 
     @staticmethod
     def forward(ctx, x: Tensor, factor: float) -> Tensor:

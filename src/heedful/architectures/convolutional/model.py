@@ -18,7 +18,7 @@ from heedful.text.tokenizer import BOS
 
 
 class ConvolutionalEncoder(Backbone[InputLayerType]):
-    """Convolutional text encoder, whose windows have as many tokens to the left as to the right."""
+    """Convolutional text encoder, whose windows extend to both sides of a token."""
 
     causal = False
     pooling = "max"
@@ -28,7 +28,7 @@ class ConvolutionalEncoder(Backbone[InputLayerType]):
 
 
 class ConvolutionalLanguageBackbone(Backbone[InputLayerType]):
-    """Convolutional backbone of language models, whose windows have only earlier tokens (Dauphin et al. 2017)."""
+    """Convolutional backbone of language models, whose windows end with the current token (Dauphin et al. 2017)."""
 
     causal = True
     pooling = "last"

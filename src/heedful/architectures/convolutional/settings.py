@@ -35,8 +35,8 @@ class ConvolutionalConfig(TextModelConfig):
     """Size of the table of learned positions."""
 
     scale_embeddings: bool = False
-    """If `true`, token vectors are multiplied by sqrt(d_model). Otherwise they begin as small as position vectors
-    (section 3.5)."""
+    """If `true`, token vectors are multiplied by sqrt(d_model). Otherwise, they are initially as small as the position
+    vectors (section 3.5)."""
 
     pooler: Poolers = "none"
 

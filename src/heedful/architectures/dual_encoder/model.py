@@ -1,4 +1,4 @@
-"""Dual encoder for images and texts (CLIP, Radford et al. 2021): two backbones with a common vector space.
+"""Dual encoder for images and texts (CLIP, Radford et al. 2021): two backbones with a shared vector space.
 
 B images, C texts, N rows of pixels with F features each, T tokens, P projection.
 """
@@ -20,7 +20,7 @@ from heedful.config.schema import ModelConfig
 from heedful.nn.embedding import Embedding, InputLayer
 from heedful.registry import MODELS, import_attribute
 
-MAX_SCALE = 100.0  # of cosine similarities, which keeps the training of CLIP stable (section 2.5)
+MAX_SCALE = 100.0  # maximum factor of cosine similarities, which keeps the training of CLIP stable (section 2.5)
 
 
 class ProjectedEncoder(nn.Module):
@@ -48,8 +48,8 @@ class DualEncoder(Model):
     def __init__(self, config: DualEncoderConfig, images: InputLayer, vocab: int) -> None:
         super().__init__()
         image, text = config.image(), config.text()
-        self.size = config.projection  # of the vectors
-        self.pictures = ProjectedEncoder(image, images, self.size)  # the name in stored weights
+        self.size = config.projection  # size of the vectors
+        self.pictures = ProjectedEncoder(image, images, self.size)  # `pictures` is the name in stored weights
         self.texts = ProjectedEncoder(text, Embedding(vocab, text), self.size)
         # The logarithm of the inverse temperature: an update changes the temperature by a factor.
         # A vector with one number, since a scalar has no rows that could be sharded (parallel.shard).
@@ -87,9 +87,9 @@ class DualEncoder(Model):
 
 
 class AtMost(torch.autograd.Function):
-    """Minimum of a number and a limit, with a gradient above the limit if descent lowers the number.
+    """Minimum of a number and a limit, with a gradient above the limit if gradient descent lowers the number.
 
-    The gradient of `torch.minimum` is zero above the limit, from where the number could not return.
+    The gradient of `torch.minimum` is zero above the limit, so that the number could never fall below it again.
     """
 
     @staticmethod

@@ -46,14 +46,14 @@ class DualEncoderConfig(TransformerSettings, TextModelConfig):
     """If `true`, a text token attends only to earlier tokens, as in GPT, otherwise to all tokens, as in BERT."""
 
     text_pooling: Poolings = "last"
-    """How the hidden states of a text become one vector. `last` is that of `<eos>`, as in CLIP. For images:
+    """How the hidden states of a text become one vector. `last` takes that of `<eos>`, as in CLIP. For images, set
     `pooling`."""
 
     projection: Count = 512
     """Size of the vectors of images and texts."""
 
     temperature: Positive = 0.07
-    """Divisor of cosine similarities. It is trained from this value, to at least 0.01."""
+    """Initial divisor of cosine similarities. It is trained, and stays at 0.01 or above."""
 
     def image(self) -> ModelConfig:
         # Keys of the text encoder are unknown to `ModelConfig`.

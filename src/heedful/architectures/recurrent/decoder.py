@@ -73,7 +73,7 @@ SCORES: dict[str, type[AdditiveScore | DotScore]] = {
 
 
 class EncodedSource(NamedTuple):
-    """Source of a recurrent decoder: the encoder's hidden states."""
+    """Encoded source, as a recurrent decoder reads it: the encoder's hidden states."""
 
     states: Float[Tensor, "R N D"]
     keys: Float[Tensor, "R N D"]  # their projection for attention scores
@@ -96,13 +96,13 @@ class DecoderState(NamedTuple):
 class RecurrentDecoder(nn.Module, ABC):
     """Base class of recurrent decoders: embedded target tokens in, hidden states for the output projection out.
 
-    With attention, its weights pass through the module `alignment`, where the inspector records them.
+    In decoders with attention, the weights pass through the module `alignment`, where the inspector records them.
     """
 
     def __init__(self, config: RecurrentConfig, inputs: int) -> None:
         super().__init__()
         self.stack = RecurrentStack(config, inputs=inputs)
-        self.score: Any = None  # of decoders with attention
+        self.score: Any = None  # set by decoders with attention
 
     def encoded(self, states: Float[Tensor, "B N D"], padding_mask: Bool[Tensor, "B N"]) -> EncodedSource:
         """Prepare an encoder's states for all steps: keys are projected once, not for each target token."""
@@ -143,8 +143,8 @@ class RecurrentDecoder(nn.Module, ABC):
     def packed(
         self, x: Float[Tensor, "B T D"], padding_mask: Bool[Tensor, "B T"]
     ) -> tuple[Packing, Float[Tensor, "P D"], list[Float[Tensor, "#P #D"]]]:
-        """Pack rows of one sequence each; draw the dropout masks of the input, between layers, and of the output."""
-        # Only its positions are used, so `causal` has no effect: a stack of one direction is causal in any case.
+        """Pack rows of one sequence each, and sample dropout masks for the input, between layers and for the output."""
+        # Only the positions are used, so `causal` has no effect: a stack of one direction is causal in any case.
         mask = AttentionMask(padding_mask, padding_mask.size(1), causal=False)
         packing = Packing(padding_mask, mask.query_positions)
         packed = packing.pack(x)
@@ -152,7 +152,7 @@ class RecurrentDecoder(nn.Module, ABC):
 
 
 class PlainDecoder(RecurrentDecoder):
-    """Recurrent decoder whose only input from the source is its first state (Sutskever et al. 2014)."""
+    """Recurrent decoder whose only input from the source is its initial state (Sutskever et al. 2014)."""
 
     input_feeding = False
 
@@ -188,7 +188,7 @@ class PlainDecoder(RecurrentDecoder):
 class LuongDecoder(PlainDecoder):
     """Recurrent decoder with attention after its layers: tanh(W [context; hidden]) (Luong et al. 2015, section 3).
 
-    With input feeding, the last output is an input of its layers, besides each token (section 3.3).
+    With input feeding, the layers read the last output together with each token (section 3.3).
     """
 
     def __init__(self, config: RecurrentConfig) -> None:
@@ -198,7 +198,7 @@ class LuongDecoder(PlainDecoder):
         self.combine = nn.Linear(2 * config.d_model, config.d_model, bias=False)
         self.input_feeding = config.input_feeding
         if self.input_feeding:
-            # Replaced after the other layers are drawn, so that a seed gives the same weights in every version.
+            # Replaced after the other layers are initialised, so that a seed gives the same weights in every version.
             self.stack = RecurrentStack(config, inputs=2 * config.d_model)
 
     def attend(self, hidden: Float[Tensor, "R T D"], source: EncodedSource) -> Float[Tensor, "R T D"]:

@@ -28,7 +28,7 @@ GATES: dict[str, dict[str, int]] = {  # the index of each gate in torch's matric
 
 
 class Packing:
-    """Order of the real tokens in a padded batch by step and sequence, as in torch's `PackedSequence`.
+    """Order of the real tokens in a padded batch, by step and then by sequence, as in torch's `PackedSequence`.
 
     A sequence is a row without its padding, or one of several documents in a row. The longest sequences come first, so
     that the sequences with a token at a step are the first ones.
@@ -40,47 +40,47 @@ class Packing:
     Attributes:
         rows: the row of each sequence.
         batch_sizes: the number of sequences with a token at each step; on the CPU, as torch requires.
-        sequence: the sequence of each packed token.
+        sequence: the index of the sequence of each packed token.
     """
 
     def __init__(self, padding_mask: Bool[Tensor, "B T"], positions: Int[Tensor, "B T"]) -> None:
         self.shape = padding_mask.shape
-        # A sequence starts with a document, or with the first real token after padding.
+        # A sequence starts where a document does, or at the first real token after padding.
         begins = padding_mask & (positions == 0)
         begins[:, 0] |= padding_mask[:, 0]
         begins[:, 1:] |= padding_mask[:, 1:] & ~padding_mask[:, :-1]
-        place = padding_mask.flatten().nonzero()[:, 0]  # (P,), of each real token in the flat batch
-        first = begins.flatten()[place].nonzero()[:, 0]  # (Q,), of each sequence among the real tokens
-        lengths = torch.diff(first, append=first.new_tensor([len(place)]))
+        index = padding_mask.flatten().nonzero()[:, 0]  # (P,), the index of each real token in the flattened batch
+        first = begins.flatten()[index].nonzero()[:, 0]  # (Q,), the first token of each sequence among the real tokens
+        lengths = torch.diff(first, append=first.new_tensor([len(index)]))
         ranked = lengths.argsort(descending=True, stable=True)
         rank = torch.empty_like(ranked).scatter_(0, ranked, torch.arange(len(ranked), device=ranked.device))
         # Tokens are sorted by their step in the sequence, and within a step by the rank of the sequence.
-        step = torch.arange(len(place), device=place.device) - first.repeat_interleave(lengths)
+        step = torch.arange(len(index), device=index.device) - first.repeat_interleave(lengths)
         order = (step * len(ranked) + rank.repeat_interleave(lengths)).argsort()
-        self.rows: Int[Tensor, " Q"] = place[first[ranked]] // padding_mask.size(1)
+        self.rows: Int[Tensor, " Q"] = index[first[ranked]] // padding_mask.size(1)
         self.batch_sizes: Int[Tensor, " L"] = torch.bincount(step).cpu()
         self.sequence: Int[Tensor, " P"] = rank.repeat_interleave(lengths)[order]
-        self._place: Int[Tensor, " P"] = place[order]
+        self._index: Int[Tensor, " P"] = index[order]
 
     def pack(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "P D"]:
-        return x.flatten(0, 1)[self._place]
+        return x.flatten(0, 1)[self._index]
 
     def unpack(self, packed: Float[Tensor, "P D"]) -> Float[Tensor, "B T D"]:
-        """Copy packed tokens back to a padded batch, whose padding is zeros."""
+        """Copy packed tokens back to a padded batch, with zeros as padding."""
         padded = packed.new_zeros(self.shape.numel(), packed.size(-1))
-        return padded.index_copy(0, self._place, packed).unflatten(0, self.shape)
+        return padded.index_copy(0, self._index, packed).unflatten(0, self.shape)
 
 
 class RecurrentLayer(nn.Module):
     """Recurrent layer in one direction or in both, over packed sequences.
 
-    Initial recurrent matrices are orthogonal, input matrices uniform (Glorot & Bengio 2010), and biases zero, except
-    the forget gate's of an LSTM, which is 1 (Jozefowicz et al. 2015, section 2.2).
+    Recurrent matrices are initially orthogonal, input matrices uniform (Glorot & Bengio 2010), and biases zero, except
+    that of an LSTM's forget gate, which is 1 (Jozefowicz et al. 2015, section 2.2).
 
     Args:
         config: the model configuration.
         inputs: the size of the input vectors.
-        directions: 1, or 2 for a layer that reads forwards and backwards with half of the units each.
+        directions: 1, or 2 for a layer that reads forwards and backwards, with half of the units in each direction.
     """
 
     def __init__(self, config: RecurrentConfig, inputs: int, directions: int) -> None:
@@ -90,8 +90,8 @@ class RecurrentLayer(nn.Module):
         self.directions = directions
         self.rnn = CELLS[config.cell](inputs, self.units, bidirectional=directions == 2)
         self.gates = GATES[config.cell]
-        # The inputs of a first layer may have a different size, for example with input feeding: then they cannot be
-        # added.
+        # The inputs of the first layer may have a different size, for example with input feeding, and then cannot be
+        # added to its outputs.
         self.residual = config.residual and inputs == config.d_model
         self.norm = nn.LayerNorm(inputs) if config.layer_norm else nn.Identity()
         self.hidden = nn.Identity()  # the inspector records the hidden states here
@@ -104,7 +104,7 @@ class RecurrentLayer(nn.Module):
                 elif name.startswith("weight_ih"):
                     nn.init.xavier_uniform_(part)
                 else:
-                    # An open forget gate lets gradients pass through the memory cell from the first update on.
+                    # An open forget gate lets gradients pass through the memory cell from the first update.
                     forget = self.vectors == 2 and gate == 1 and name.startswith("bias_ih")
                     nn.init.constant_(part, 1.0 if forget else 0.0)
 
@@ -133,7 +133,7 @@ def gate(
 
     Args:
         layer: the layer.
-        name: the name of the gate, of `layer.gates`.
+        name: the name of the gate, one of `layer.gates`.
         x: the inputs of the layer.
         before: the hidden state of each direction before its first token.
         hidden: the hidden states of the layer for these inputs, of both directions side by side.
@@ -145,8 +145,8 @@ def gate(
     for suffix, first, states in zip(("_l0", "_l0_reverse"), before, hidden.chunk(len(before), dim=1), strict=False):
         # A gate depends on the previous hidden state: in the backward direction, on that of the next token.
         backwards = suffix == "_l0_reverse"
-        read = torch.cat([first[None], states.flip(0) if backwards else states])[:-1]
-        previous = read.flip(0) if backwards else read
+        history = torch.cat([first[None], states.flip(0) if backwards else states])[:-1]
+        previous = history.flip(0) if backwards else history
         inner = F.linear(layer.norm(x), weights[f"weight_ih{suffix}"][rows], weights[f"bias_ih{suffix}"][rows])
         outer = F.linear(previous, weights[f"weight_hh{suffix}"][rows], weights[f"bias_hh{suffix}"][rows])
         values.append(torch.sigmoid(inner + outer))
@@ -164,14 +164,14 @@ class RecurrentCache:
 
     def update(self, rows: Int[Tensor, " Q"], states: Sequence[Float[Tensor, "M N Q U"]]) -> None:
         """Replace the states of some rows, each of which occurs once."""
-        # Not in place, because the previous states may need gradients.
+        # Not in place, because the backward pass may need the previous states.
         self.states = [old.index_copy(2, rows, new) for old, new in zip(self.states, states, strict=True)]
 
 
 class RecurrentDropout(Dropout):
-    """Dropout between recurrent layers, never on their states: drawn for each token, or once for each sequence.
+    """Dropout between recurrent layers, not on their states, with a new mask for each token or for each sequence.
 
-    With one draw for all steps of a sequence, the dropout is variational (Gal & Ghahramani 2016).
+    With one mask for all steps of a sequence, the dropout is variational (Gal & Ghahramani 2016).
     """
 
     def __init__(self, config: RecurrentConfig) -> None:
@@ -179,7 +179,10 @@ class RecurrentDropout(Dropout):
         self.variational = config.variational_dropout
 
     def masks(self, packing: Packing, like: Float[Tensor, "P D"], count: int) -> list[Float[Tensor, "#P #D"]]:
-        """Draw `count` masks for the places in a stack; in evaluation mode they are 1."""
+        """Sample `count` dropout masks, for the input of a stack, between its layers and for its output.
+
+        In evaluation mode they are 1.
+        """
         if not self.training or self.p == 0:
             return [like.new_ones(1, 1).expand(len(like), 1)] * count
         if self.variational:
@@ -197,7 +200,7 @@ class RecurrentStack(nn.Module):
     Args:
         config: the model configuration.
         directions: 1, or 2 for layers that read forwards and backwards.
-        inputs: the size of the input vectors; None: d_model.
+        inputs: the size of the input vectors, by default d_model.
     """
 
     def __init__(self, config: RecurrentConfig, directions: int = 1, inputs: int | None = None) -> None:
@@ -220,7 +223,7 @@ class RecurrentStack(nn.Module):
         states = cache.states if cache else self.begin(len(x)).states  # M N R U for each layer
         packed = packing.pack(x)
         first, *between, last = self.dropout.masks(packing, packed, len(self.layers) + 1)
-        # From the order of rows to the order of packed sequences, the longest first.
+        # Reorder the states of rows as those of packed sequences, longest first.
         before = [state[:, :, packing.rows] for state in states]
         packed, after = self.advance(packed * first, packing.batch_sizes, before, between)
         if cache:

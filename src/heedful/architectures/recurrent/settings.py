@@ -38,7 +38,7 @@ class RecurrentConfig(TextModelConfig):
     """If `true`, the same units are dropped at all steps (Gal & Ghahramani 2016)."""
 
     attention: Scores = "general"
-    """Score of the attention: `additive` (Bahdanau et al. 2015); `dot`, `general`, `concat` (Luong et al. 2015)."""
+    """Attention score: `additive` (Bahdanau et al. 2015), or `dot`, `general` or `concat` (Luong et al. 2015)."""
 
     input_feeding: bool = False
     """If `true`, a decoder with the attention of Luong et al. also reads its last output (section 3.3)."""

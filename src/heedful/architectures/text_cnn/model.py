@@ -19,7 +19,7 @@ class TextCNNStack(nn.Module):
     """Layer of parallel convolutions with ReLU, one per kernel size.
 
     Each window is centred on a token, with zeros beyond the ends of the text. Kim (2014) also has windows whose centre
-    is outside of the text.
+    is outside the text.
     """
 
     parameter_kind = "convolutions"
@@ -31,7 +31,7 @@ class TextCNNStack(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T D"], mask: AttentionMask, cache: None = None) -> Float[Tensor, "B T H"]:
         del cache
-        # Between documents there are as many zeros as the widest kernel covers.
+        # The zeros between documents are so many that not even the widest kernel covers tokens of two documents.
         spacing = Spacing(mask.padding_mask, mask.query_positions, max(self.sizes) - 1)
         tokens = spacing.spread(x)
         # Convolutions are linear layers over windows, B C size*D to B C filters.
@@ -58,7 +58,7 @@ class MultichannelEmbedding(Embedding):
 
 
 class TextCNN(Backbone[InputLayer]):
-    """Backbone of a text CNN: the outputs of all filters at each token, for a maximum over the text."""
+    """Backbone of a text CNN: computes the outputs of all filters at each token, for a maximum over the text."""
 
     causal = False
     pooling = "max"

@@ -61,7 +61,7 @@ RULES[TextCNNConfig] = (
     Rule(
         text_cnn(KEYS).multichannel,
         lambda r: text_cnn(r).multichannel and r.model.freeze_vectors,
-        "model.multichannel = true trains one of two channels, but model.freeze_vectors = true none; "
+        "model.multichannel = true trains one of two channels, but model.freeze_vectors = true trains none; "
         "set one of them to false",
     ),
     Rule(

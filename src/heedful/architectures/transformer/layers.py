@@ -74,7 +74,7 @@ class PreNorm(Residual):
 RESIDUALS: dict[str, type[PostNorm] | type[PreNorm]] = {
     "post": PostNorm,
     "pre": PreNorm,
-    "none": PreNorm,  # whose norm is the identity
+    "none": PreNorm,  # with the identity as its norm
 }
 
 

@@ -20,7 +20,7 @@ from heedful.config.schema import ModelConfig
 from heedful.nn.embedding import Embedding
 from heedful.nn.patches import MaskedPatchEmbedding, patchify
 
-EPS = 1e-6  # added to the variance of a patch, which is 0 for a single colour
+EPS = 1e-6  # added to the variance of a patch, which is 0 if the patch has a single colour
 
 
 class Transform(nn.Module):
@@ -109,9 +109,9 @@ class MaskedPatchModel(BackboneModel):
 
 
 def normalise_patches(inputs: Float[Tensor, "B H W C"], patch: int) -> Float[Tensor, "B R Q F"]:
-    """Scale the pixels of each patch to mean 0 and variance 1, a target that learns better representations.
+    """Normalise the pixels of each patch to mean 0 and variance 1.
 
-    He et al. (2022, section 3 and Table 1d).
+    Encoders trained to predict such pixels learn better representations (He et al. 2022, section 3 and Table 1d).
     """
     patches = patchify(inputs.float(), patch)
     variance, mean = torch.var_mean(patches, dim=-1, correction=0, keepdim=True)
@@ -121,6 +121,6 @@ def normalise_patches(inputs: Float[Tensor, "B H W C"], patch: int) -> Float[Ten
 def denormalise_patches(
     predicted: Float[Tensor, "B R Q F"], inputs: Float[Tensor, "B H W C"], patch: int
 ) -> Float[Tensor, "B R Q F"]:
-    """Scale predicted patches to the mean and variance of the patches of an image: undo `normalise_patches`."""
+    """Give predicted patches the mean and variance of the patches of `inputs`: the inverse of `normalise_patches`."""
     variance, mean = torch.var_mean(patchify(inputs.float(), patch), dim=-1, correction=0, keepdim=True)
     return predicted * (variance + EPS).sqrt() + mean

@@ -120,7 +120,7 @@ class EncoderDecoderState:
     """Decoding state of an encoder-decoder, without gradients: the cache of its decoder, and beam lanes.
 
     The hypotheses of a sentence are side by side in the token dimension, and `BeamLanes` masks them from each other.
-    So the cache has one row for each sentence instead of each hypothesis, and its columns are those of the mask.
+    Therefore the cache has one row for each sentence instead of each hypothesis, and its columns are those of the mask.
     """
 
     def __init__(self, model: EncoderDecoder, encoded: EncoderOutput) -> None:

@@ -1,6 +1,6 @@
 """word2vec data: words and phrases of a text, context windows, negative samples and Huffman codes.
 
-After Mikolov et al. (2013a, 2013b) and the authors' program.
+Follows Mikolov et al. (2013a, 2013b) and the authors' program.
 
 V vocabulary, N words in a batch.
 """
@@ -46,8 +46,8 @@ def prepare_words(
 ) -> PreparedData[TokenStream]:
     """Return the words of a recipe's documents as a stored token stream, without words outside the vocabulary.
 
-    The other arguments are those of `heedful.data.preparation.prepared_data.DataFolder`; `options` has the phrase
-    thresholds.
+    `options` contains the phrase thresholds; the other arguments are those of
+    `heedful.data.preparation.prepared_data.DataFolder`.
     """
     if given is None:
         check_documents(recipe)
@@ -88,17 +88,20 @@ def prepare_words(
         with data.build(lambda corpus: long_lines(corpus, recipe.data)):
             tokenizers = given or new_tokenizers()
             vocabulary, passes = tokenizers.source, vocabulary_phrases(tokenizers.source, options)
-            for place, corpora, drops in data.new_stores(tokenizers):
+            for store, corpora, drops in data.new_stores(tokenizers):
                 words = encoded(documents(corpora, passes, drops), vocabulary)
-                stream = TokenStream.write(place, words, len(vocabulary))
+                stream = TokenStream.write(store, words, len(vocabulary))
                 size = counted(len(stream.offsets) - 1, "documents")
-                report(f"{place.name}: {size}, {counted(len(stream) - len(stream.offsets) + 1, 'words')}, {drops}")
+                report(f"{store.name}: {size}, {counted(len(stream) - len(stream.offsets) + 1, 'words')}, {drops}")
         prepared = data.built()
     return prepared
 
 
 def words_of(text: str, config: TokenizerConfig) -> list[str]:
-    """Normalise a text and split it into words: at spaces if it is pretokenized, else without punctuation marks."""
+    """Normalise a text and split it into words.
+
+    A pretokenized text is split at spaces; from other texts, punctuation marks are dropped.
+    """
     if form := FORMS.get(config.normalization):
         text = unicodedata.normalize(form, text)
     text = text.lower() if config.lowercase else text
@@ -120,7 +123,7 @@ def frequent_words(counts: Counter[str], config: TokenizerConfig) -> Tokenizer:
 
 
 def encoded(documents: Iterable[Sequence[str]], tokenizer: Tokenizer) -> Iterator[Encoded]:
-    """Yield the ids of each document's words in the vocabulary, and the size of its text in bytes."""
+    """Yield, for each document, the ids of its words that are in the vocabulary, and the size of its text in bytes."""
     numbers = word_numbers(tokenizer)
     for words in documents:
         ids = [numbers[word] for word in words if word in numbers]
@@ -128,7 +131,7 @@ def encoded(documents: Iterable[Sequence[str]], tokenizer: Tokenizer) -> Iterato
 
 
 def vocabulary_phrases(tokenizer: Tokenizer, options: Word2VecConfig) -> list[Container[str]]:
-    """List the phrases of the vocabulary once per pass, so that all texts are joined in the same way."""
+    """Return the vocabulary as the phrases of each pass, so that new texts are joined like the training text."""
     return [frozenset(word_numbers(tokenizer))] * len(options.phrases)
 
 
@@ -159,7 +162,7 @@ def join(words: Sequence[str], phrases: Container[str]) -> list[str]:
 
 
 def join_all(documents: Iterable[Sequence[str]], passes: Sequence[Container[str]]) -> Iterator[Sequence[str]]:
-    """Yield documents with their phrases joined in several passes, each with its own phrases."""
+    """Yield documents with their phrases joined in several passes; `passes` has the phrases of each pass."""
     return (reduce(join, passes, words) for words in documents)
 
 
@@ -190,18 +193,18 @@ def find_phrases(documents: Iterable[Sequence[str]], threshold: float, discount:
 class HuffmanCodes(NamedTuple):
     """Path of each word from the root of a binary tree: its inner nodes, and the branch at each of them."""
 
-    nodes: np.ndarray  # (V, P) int64: inner nodes from the root on, numbered from 0; the rest is 0
+    nodes: np.ndarray  # (V, P) int64: inner nodes, numbered from 0, starting with the root; padded with 0
     branches: np.ndarray  # (V, P) bool: the code of the word
     lengths: np.ndarray  # (V,) int64
 
 
 def huffman_codes(counts: np.ndarray) -> HuffmanCodes:
-    """Build the Huffman tree of words: frequent words have short codes, words that do not occur have none."""
+    """Build the Huffman tree of words: frequent words have short codes, and words that do not occur have none."""
     words = np.flatnonzero(counts).tolist()
     # The number of the word or node breaks ties, so that the tree depends only on the counts.
     heap = [(int(counts[word]), word) for word in words]
     heapify(heap)
-    parent: dict[int, tuple[int, bool]] = {}  # of words by their number, of inner node n by V + n
+    parent: dict[int, tuple[int, bool]] = {}  # the keys are numbers of words, and V + n for inner node n
     inner = 0
     while len(heap) > 1:
         first, low = heappop(heap)
@@ -216,10 +219,10 @@ def huffman_codes(counts: np.ndarray) -> HuffmanCodes:
         while node in parent:
             path.append(parent[node])
             node = len(counts) + parent[node][0]
-        paths[word] = path[::-1]  # from the root on
-    longest = max(map(len, paths.values()), default=0)
-    nodes = np.zeros((len(counts), longest), np.int64)
-    branches = np.zeros((len(counts), longest), bool)
+        paths[word] = path[::-1]  # starting at the root
+    max_length = max(map(len, paths.values()), default=0)
+    nodes = np.zeros((len(counts), max_length), np.int64)
+    branches = np.zeros((len(counts), max_length), bool)
     lengths = np.zeros(len(counts), np.int64)
     for word, path in paths.items():
         lengths[word] = len(path)
@@ -245,7 +248,7 @@ class WordWindows:
 
 
 def count_words(ids: np.ndarray, vocab_size: int) -> np.ndarray:
-    """Count the occurrences of each word in a stream, int64, (V,); special tokens have the count 0."""
+    """Return the number of occurrences of each word in a stream, int64, (V,); special tokens have the count 0."""
     counts = np.zeros(vocab_size, np.int64)
     # The stream is mapped from a file; `bincount` would convert all of it to int64 in memory at once.
     for begin in range(0, len(ids), BLOCK):
@@ -266,28 +269,28 @@ def keep_probabilities(counts: np.ndarray, subsample: float) -> np.ndarray:
 
 
 def draw_windows(
-    ids: np.ndarray, places: np.ndarray, piece: int, keep: np.ndarray, window: int, key: tuple[int, ...]
+    ids: np.ndarray, positions: np.ndarray, piece: int, keep: np.ndarray, window: int, key: tuple[int, ...]
 ) -> WordWindows:
-    """Draw which words are kept, and the window of each: from 1 to `window` words on either side.
+    """Sample which words are kept, and the window of each: 1 to `window` words on either side.
 
     Both depend only on the key and the position of a word, so that batches of any size have the same windows. Windows
     end at the borders of documents and pieces of text, and extend across words that are not kept.
 
     Args:
         ids: Tokens of consecutive pieces of text, in which <eos> ends a document, shape (T,).
-        places: The position of each token in its stream, shape (T,).
+        positions: The position of each token in its stream, shape (T,).
         piece: The number of tokens in a piece; the last piece may have fewer.
         keep: The probability with which each word is kept, from `keep_probabilities`.
         window: Maximum window size.
         key: Seed and epoch.
     """
     # The upper 32 bits of a word's random number decide whether it is kept, the lower 32 the size of its window.
-    numbers = draw_at(places, *key, WORDS)
+    numbers = draw_at(positions, *key, WORDS)
     is_kept = (numbers >> np.uint64(32)) * 2.0**-32 < keep[ids]
     sizes = 1 + (numbers[is_kept] & np.uint64(0xFFFFFFFF)).astype(np.int64) % window
     ends = ids == EOS
     ends[piece - 1 :: piece] = True
-    document = (np.cumsum(ends) - ends)[is_kept]  # of each word that is kept
+    document = (np.cumsum(ends) - ends)[is_kept]  # the number of the document of each kept word
     # Positions count only kept words: the first and the last one of a document limit its windows.
     order = np.arange(len(document))
     starts = np.flatnonzero(np.diff(document, prepend=-1))
@@ -298,26 +301,29 @@ def draw_windows(
 
 
 def pairs(windows: WordWindows) -> tuple[np.ndarray, np.ndarray]:
-    """List all pairs of a centre word and a word in its window, as indices into the batch, int64, (pairs,) both.
+    """Return all pairs of a centre word and a context word in its window, as two arrays of indices into the batch.
 
-    Pairs are ordered by the index of the centre word, then by that of the context word.
+    Both arrays are int64, (pairs,), ordered by the index of the centre word, then by that of the context word.
     """
     centres = np.repeat(np.arange(len(windows.words)), windows.sizes)
     firsts = np.cumsum(windows.sizes) - windows.sizes
-    # Steps are from -before to after - 1; those from 0 on skip the centre word.
+    # Steps run from -before to after - 1; those of 0 and more are increased by 1, which skips the centre word.
     step = np.arange(len(centres)) - np.repeat(firsts, windows.sizes) - np.repeat(windows.before, windows.sizes)
     return centres, centres + step + (step >= 0)
 
 
 class NoiseDistribution:
-    """Distribution of negative samples, count^power, as an alias table (Walker 1977) with two lookups per draw."""
+    """Distribution of negative samples, proportional to count^power.
+
+    It is stored as an alias table (Walker 1977), which takes two lookups per sample.
+    """
 
     def __init__(self, counts: np.ndarray, power: float) -> None:
         weights = np.where(counts > 0, counts.astype(np.float64) ** power, 0.0)
         self.threshold, self.alias = alias_table(weights / weights.sum())
 
     def draw(self, numbers: np.ndarray) -> np.ndarray:
-        """Map random 64-bit numbers, of any shape, to words drawn from the distribution, int64."""
+        """Map random 64-bit numbers, of any shape, to words sampled from the distribution, int64."""
         # The upper 32 bits choose a column, the lower 32 one of its two words.
         column = ((numbers >> np.uint64(32)) * np.uint64(len(self.alias)) >> np.uint64(32)).astype(np.int64)
         chance = (numbers & np.uint64(0xFFFFFFFF)) * 2.0**-32
@@ -327,9 +333,9 @@ class NoiseDistribution:
 def alias_table(probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Build the alias table of a distribution: column i contains item i up to a threshold, then one other item.
 
-    Returns the thresholds, float64, and the other items, int64, (V,) both.
+    Returns the thresholds, float64, and the other items, int64, both (V,).
     """
-    # A column has the probability 1 / V: columns of items with less are filled with items that have more.
+    # Each column has probability 1 / V: the columns of items with less are filled up with items that have more.
     threshold = probabilities * len(probabilities)
     alias = np.arange(len(probabilities))
     small = np.flatnonzero(threshold < 1).tolist()
@@ -340,7 +346,7 @@ def alias_table(probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         threshold[donor] -= 1 - threshold[item]
         if threshold[donor] < 1:
             small.append(large.pop())
-    threshold[small + large] = 1.0  # up to rounding, they fill their columns
+    threshold[small + large] = 1.0  # up to rounding, these items fill their columns
     return threshold, alias
 
 
@@ -359,8 +365,8 @@ class WordBlocks:
 
 def blocks(windows: WordWindows, window: int, length: int) -> WordBlocks:
     """Split the words of a batch into blocks of `length` words, at least one, that cover all pairs of words."""
-    # Pairs one by one would read each vector many times. The vectors of a block and of the words around it are two
-    # matrices, whose product has all scores, and `in_window` selects the scores of pairs.
+    # Scoring pair by pair would read each vector many times. The vectors of a block and of the words around it are two
+    # matrices, whose product contains all scores, and `in_window` selects the scores of pairs.
     count = len(windows.words)
     rest = -count % length if count else length
     row = np.pad(windows.words, (window, rest + window))

@@ -13,7 +13,7 @@ from heedful.architectures.word2vec.settings import Word2VecConfig
 
 
 class WordTable(nn.Module):
-    """Table with a vector for each word, initially uniform in (-bound, bound), and sparse gradients."""
+    """Table of word vectors with sparse gradients, initialised uniformly in (-bound, bound)."""
 
     parameter_kind = "embeddings"
 
@@ -38,7 +38,7 @@ class Word2Vec(Model):
 
     def __init__(self, config: Word2VecConfig, vocab: int) -> None:
         super().__init__()
-        # As in the authors' program. With an output of 0, all words are equally likely at first.
+        # Initialised as in the authors' program. With an output of 0, all words are equally likely at first.
         self.embedding = WordTable(vocab, config.d_model, 0.5 / config.d_model)
         self.output = WordTable(vocab, config.d_model, 0.0)
 

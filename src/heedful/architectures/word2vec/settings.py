@@ -26,16 +26,17 @@ class Word2VecConfig(ArchitectureConfig):
     """How the probability of a word is learned."""
 
     window: Count = 5
-    """Maximum distance of a context word. The actual distance is drawn from 1 to `window` for each word."""
+    """Maximum distance of a context word. For each word, the actual distance is sampled from 1 to `window`."""
 
     negatives: Count = 5
     """Negative samples for each predicted word."""
 
     noise_power: NonNegative = 0.75
-    """Negative samples are drawn with probability count^noise_power."""
+    """Negative samples are drawn with a probability proportional to count^noise_power."""
 
     subsample: NonNegative = 1e-3
-    """Share of the text above which frequent words are subsampled: from about 2.6 times this share. 0 keeps all."""
+    """Threshold of subsampling: words that make up more than about 2.6 times this share of the text are sometimes left
+    out, the more frequent ones more often. 0 keeps all."""
 
     phrases: tuple[float, ...] = ()
     """Thresholds of the passes that join word pairs into phrases, such as `[200.0, 100.0]`. Empty: no phrases."""
@@ -72,7 +73,7 @@ RULES[Word2VecConfig] = (
     Rule(
         KEYS.tokenizer.kind,
         lambda r: r.tokenizer.kind != "word" or r.tokenizer.byte_fallback,
-        'word vectors belong to whole words; set tokenizer.kind = "word" and tokenizer.byte_fallback = false',
+        'word vectors are for whole words; set tokenizer.kind = "word" and tokenizer.byte_fallback = false',
     ),
     Rule(
         KEYS.train.precision,

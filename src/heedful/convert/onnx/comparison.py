@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 TITLE = "ONNX Runtime"
 PROMPT_CHARACTERS, CONTINUATION_TOKENS = 30, 50  # used to compare two GPTs
-TEXT_CHARACTERS = 4  # per token of the context; a document may be a book
+TEXT_CHARACTERS = 4  # number read for each token of the context, because a document may be as long as a book
 COMPARED_INPUTS, COMPARED_TOKENS = 16, 8192  # at a time
 CLASSES = ("classify", "tag", "fill")  # programs whose outputs are logits of classes or tokens
 NUMBERS = ("score", "encode", "compare_images")  # programs whose outputs are numbers, without a choice between them
@@ -58,9 +58,9 @@ def _compare_translator(translator: Translator, program: dict[str, Any], texts: 
     hypotheses = [line.alternatives[0].hypothesis for line in lines]
     equal = sum(list(ours.tokens) == theirs for ours, theirs in zip(hypotheses, outputs, strict=True))
 
-    here = translator.score([(text, line.text) for text, line in zip(texts, lines, strict=True)])
-    there = []
-    for text, score in zip(texts, here, strict=True):
+    our_scores = translator.score([(text, line.text) for text, line in zip(texts, lines, strict=True)])
+    their_scores = []
+    for text, score in zip(texts, our_scores, strict=True):
         ids = np.array([program["SOURCE"].encode(text).ids])
         names = ("cross_keys", "cross_values", "cross_mask")
         encoded = program["ENCODER"].run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})
@@ -71,32 +71,32 @@ def _compare_translator(translator: Translator, program: dict[str, Any], texts: 
         logits = program["DECODER"].run(
             None, {**dict(zip(names, encoded, strict=True)), **target, "input_ids": row[:, :-1]}
         )[0]
-        there.append(log_probs(logits[0], row[0, 1:]))
-    return _agreement(equal, [score.log_probs for score in here], there)
+        their_scores.append(log_probs(logits[0], row[0, 1:]))
+    return _agreement(equal, [score.log_probs for score in our_scores], their_scores)
 
 
 def _compare_generator(generator: Generator, program: dict[str, Any], texts: Sequence[str]) -> Agreement:
     config, model = program["CONFIG"], program["MODEL"]
     texts = [text[: TEXT_CHARACTERS * config["max_tokens"]] for text in texts]
     prompts = [text[: min(PROMPT_CHARACTERS, config["max_tokens"] // 4)] for text in texts]
-    # All prompts in a batch are continued to one length, which the longest prompt limits.
-    longest = max(map(len, generator.tokenizer.encode_batch(prompts)))
-    max_tokens = max(1, min(CONTINUATION_TOKENS, config["max_tokens"] - longest))
+    # All prompts in a batch are continued to the same length, which the longest prompt limits.
+    prompt_tokens = max(map(len, generator.tokenizer.encode_batch(prompts)))
+    max_tokens = max(1, min(CONTINUATION_TOKENS, config["max_tokens"] - prompt_tokens))
     outputs = generator.generate(prompts, temperature=0.0, max_tokens=max_tokens)
     theirs = [row for batch in batched(prompts, COMPARED_INPUTS) for row in program["predict"](batch, max_tokens)]
     equal = sum(ours.tokens == row for ours, row in zip(outputs, theirs, strict=True))
 
     # The graph reads one context; heedful scores long texts in windows, the first of which is this context.
-    here = [score.log_probs[: config["max_tokens"]] for score in generator.score(texts)]
-    there = []
-    for scores, row in zip(here, generator.tokenizer.encode_batch(list(texts)), strict=True):
+    our_scores = [score.log_probs[: config["max_tokens"]] for score in generator.score(texts)]
+    their_scores = []
+    for scores, row in zip(our_scores, generator.tokenizer.encode_batch(list(texts)), strict=True):
         tokens = np.array([[EOS, *row[: len(scores)]]])
         sizes = (config["layers"], 1, config["kv_heads"], 0)
         past = {f"past_{name}s": np.zeros((*sizes, config[f"{name}_size"]), np.float32) for name in ("key", "value")}
         ids = tokens[:, :-1]
         logits = model.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids), **past})[0]
-        there.append(log_probs(logits[0], tokens[0, 1:]))
-    return _agreement(equal, here, there)
+        their_scores.append(log_probs(logits[0], tokens[0, 1:]))
+    return _agreement(equal, our_scores, their_scores)
 
 
 def _compare_texts(loaded: LoadedModel, program: dict[str, Any], texts: Sequence[str]) -> Agreement:
@@ -117,14 +117,14 @@ def _compare_texts(loaded: LoadedModel, program: dict[str, Any], texts: Sequence
         [outputs] = graph.run(None, dict(zip(names, values, strict=False)))
         with torch.no_grad():
             # A model without segments has two inputs: the segments of the batch are left out on both sides.
-            here = model(*arguments[: len(names)]).float().cpu()
-        there = torch.from_numpy(outputs)
+            our_outputs = model(*arguments[: len(names)]).float().cpu()
+        their_outputs = torch.from_numpy(outputs)
         if name in CLASSES:
-            here, there = here.log_softmax(-1), there.log_softmax(-1)
+            our_outputs, their_outputs = our_outputs.log_softmax(-1), their_outputs.log_softmax(-1)
         if name == "score":
-            # The graph returns numbers in the unit of the labels, but the model standardised ones.
-            here = labels.restored(here)
-        for row, both in zip(batch, zip(here, there, strict=True), strict=True):
+            # The graph returns numbers in the unit of the labels, but the model returns standardised ones.
+            our_outputs = labels.restored(our_outputs)
+        for row, both in zip(batch, zip(our_outputs, their_outputs, strict=True), strict=True):
             # In outputs for each token, (S, ...), those for padding are not compared.
             ours, theirs = (output[: len(rows[row])] if output.dim() == 2 else output for output in both)
             differences.append(float((ours - theirs).abs().max()))
@@ -133,9 +133,10 @@ def _compare_texts(loaded: LoadedModel, program: dict[str, Any], texts: Sequence
 
 
 def _compare_media(classifier: MediaClassifier, program: dict[str, Any], names: Sequence[str]) -> Agreement:
-    decoded = [classifier.reader.parts(name)[0] for name in names]  # the first part of long audio
-    here = list(classifier.reader.run(decoded, lambda *batch: classifier.model(*batch).float().cpu().log_softmax(-1)))
-    there = []
+    decoded = [classifier.reader.parts(name)[0] for name in names]  # only the first part of a long audio file
+    run = classifier.reader.run
+    our_scores = list(run(decoded, lambda *batch: classifier.model(*batch).float().cpu().log_softmax(-1)))
+    their_scores = []
     for values in decoded:
         if "FEATURES" in program:
             samples = np.pad(values, (0, max(0, program["CONFIG"]["min_samples"] - len(values))))
@@ -143,9 +144,10 @@ def _compare_media(classifier: MediaClassifier, program: dict[str, Any], names: 
             inputs = {"frames": frames[None], "attention_mask": np.ones((1, len(frames)), np.int64)}
         else:
             inputs = {"pixels": values[None]}
-        there.append(torch.from_numpy(program["MODEL"].run(None, inputs)[0][0]).log_softmax(-1))
-    equal = sum(int(ours.argmax()) == int(theirs.argmax()) for ours, theirs in zip(here, there, strict=True))
-    return _agreement(equal, [scores.numpy() for scores in here], [scores.numpy() for scores in there])
+        their_scores.append(torch.from_numpy(program["MODEL"].run(None, inputs)[0][0]).log_softmax(-1))
+    pairs = zip(our_scores, their_scores, strict=True)
+    equal = sum(int(ours.argmax()) == int(theirs.argmax()) for ours, theirs in pairs)
+    return _agreement(equal, [scores.numpy() for scores in our_scores], [scores.numpy() for scores in their_scores])
 
 
 def log_probs(logits: np.ndarray, tokens: np.ndarray) -> np.ndarray:
@@ -153,7 +155,8 @@ def log_probs(logits: np.ndarray, tokens: np.ndarray) -> np.ndarray:
     return torch.from_numpy(logits).log_softmax(-1).numpy()[np.arange(len(tokens)), tokens]
 
 
-def _agreement(equal: int, here: Sequence[Any], there: Sequence[Any]) -> Agreement:
+def _agreement(equal: int, our_scores: Sequence[Any], their_scores: Sequence[Any]) -> Agreement:
     """Report how many outputs are equal, and the largest difference in a log-probability."""
-    differences = [np.abs(np.subtract(ours, theirs)).max() for ours, theirs in zip(here, there, strict=True)]
-    return Agreement(inputs=len(here), equal=equal, difference=float(max(differences)), program=TITLE)
+    pairs = zip(our_scores, their_scores, strict=True)
+    differences = [np.abs(np.subtract(ours, theirs)).max() for ours, theirs in pairs]
+    return Agreement(inputs=len(our_scores), equal=equal, difference=float(max(differences)), program=TITLE)

@@ -1,7 +1,7 @@
 """Export of models to ONNX, for ONNX Runtime and other programs.
 
 The folder contains the graphs, config.json with what a program needs to know about them, the tokenizer as
-tokenizer.json, and run.py, which runs the graphs without torch and heedful.
+tokenizer.json, and run.py, which runs the graphs without torch or heedful.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Model graphs for ONNX: modules from tensors to tensors, each with example inputs for tracing.
+"""Model graphs for ONNX: modules that map tensors to tensors, each with example inputs for tracing.
 
 B batch, N source tokens or other inputs, T new tokens, P tokens in the cache, L blocks, G key and value heads, K key
 size, U value size, D model, V vocabulary, H height, W width, C channels, F features of a frame, S samples.
@@ -27,7 +27,7 @@ BATCH, LENGTH, NEW, PAST = 2, 3, 2, 2
 
 @dataclass(frozen=True, kw_only=True)
 class Graph:
-    """Graph for an ONNX file.
+    """Graph to write as an ONNX file.
 
     Attributes:
         module: Computes the outputs.
@@ -55,7 +55,7 @@ def plain_attention(
 
 
 def without_branches(model: nn.Module) -> nn.Module:
-    """Set the attention of a model to a single formula, and freeze its parameters; return the model."""
+    """Make the attention of a model use a single formula, and freeze its parameters; return the model."""
     for module in model.modules():
         if isinstance(module, Attention):
             module.attention_fn = plain_attention
@@ -95,13 +95,13 @@ class EncoderGraph(nn.Module):
 
     def forward(self, input_ids: Int[Tensor, "B N"], attention_mask: Int[Tensor, "B N"]) -> tuple[Tensor, ...]:
         encoded = self.model.encode(input_ids, attention_mask.bool())
-        # Project the source here, once per text, and not in the graph that runs for every token.
+        # Project the source once per text, not in the graph that runs for every token.
         keys, values = zip(*self.model.decoder.keys_values(encoded), strict=True)
         return torch.stack(keys), torch.stack(values), encoded.padding_mask.long()
 
 
 class DecoderGraph(nn.Module):
-    """Decoder of an encoder-decoder: logits of the next token after each of T new ones, and the longer cache."""
+    """Decoder of an encoder-decoder, which computes the logits after each of T new tokens and the extended cache."""
 
     def __init__(self, model: EncoderDecoder) -> None:
         super().__init__()
@@ -123,14 +123,14 @@ class DecoderGraph(nn.Module):
         x = decoder.embed(self.model.target_embedding(input_ids), mask.query_positions, mask.length)
         inputs, source_bias = mask.inputs(decoder.positions, x), attention_bias(cross_mask.bool()[:, None], x)
         sources = zip(cross_keys.unbind(), cross_values.unbind(), strict=True)
-        # The loop of `Decoder.step`, whose cache is here an input of the graph and then an output.
+        # This is the loop of `Decoder.step`, except that the cache is an input and an output of the graph.
         for block, source, target in zip(decoder.blocks, sources, cache.blocks, strict=True):
             x = block(x, inputs, source, source_bias, target)
         return self.model.output(decoder.norm(x)), *cache.tensors()
 
 
 class LanguageModelGraph(nn.Module):
-    """GPT: logits of the next token after each of T new ones, and the longer cache; prompts are padded on the left."""
+    """GPT, which computes the logits after each of T new tokens and the extended cache. Prompts are left-padded."""
 
     def __init__(self, model: LanguageModel) -> None:
         super().__init__()
@@ -143,7 +143,7 @@ class LanguageModelGraph(nn.Module):
         past_keys: Float[Tensor, "L B G P K"],
         past_values: Float[Tensor, "L B G P U"],
     ) -> tuple[Tensor, ...]:
-        """Compute the logits and the longer cache; S = P + T, as the mask covers all tokens so far."""
+        """Compute the logits and the extended cache. S = P + T, because the mask covers all tokens so far."""
         cache = GraphCache(past_keys, past_values)
         mask = AttentionMask(attention_mask.bool(), input_ids.size(1), causal=True)
         return self.model.output(self.model.hidden(input_ids, mask, cache)), *cache.tensors()
@@ -178,7 +178,7 @@ class Restored(nn.Module):
 
 
 class ImageGraph(nn.Module):
-    """Model that reads images, given their pixels as they are in a file."""
+    """Model that reads images, given as pixels from 0 to 255, with the channels last."""
 
     mean: Float[Tensor, " C"]
     std: Float[Tensor, " C"]
@@ -190,7 +190,7 @@ class ImageGraph(nn.Module):
         self.register_buffer("std", torch.tensor(config.std), persistent=False)
 
     def forward(self, pixels: UInt8[Tensor, "B H W C"]) -> Tensor:
-        # Part of the graph, so that a program passes bytes. All H rows of pixels are real: (B, H, W, C) -> (B, H).
+        # The graph normalises pixels, so that a program can pass bytes. All H rows are real: (B, H, W, C) -> (B, H).
         inputs = (pixels.float() / 255 - self.mean) / self.std
         return self.model.forward(inputs, torch.ones_like(pixels[:, :, 0, 0], dtype=torch.bool))
 
@@ -218,7 +218,10 @@ class SampleFrames(nn.Module):
 
 
 class LogMel(nn.Module):
-    """Log-mel spectrum of a clip, as `heedful.media.log_mel` computes it, with a matrix as Fourier transform."""
+    """Log-mel spectrum of a clip, as `heedful.media.log_mel` computes it, with the Fourier transform as a matrix.
+
+    R samples of a window, K frequencies, K2 = 2 K real and imaginary parts, M mel bands.
+    """
 
     transform: Float[Tensor, "K2 R"]
     bands: Float[Tensor, "M K"]
@@ -233,7 +236,7 @@ class LogMel(nn.Module):
 
     def forward(self, samples: Float[Tensor, " S"]) -> Float[Tensor, "N F"]:
         x, half = samples.double(), self.window // 2
-        # The reflection of torch.stft, in which the samples at the ends are not repeated.
+        # Reflect the ends as torch.stft does, without repeating the first and last samples.
         x = torch.cat([x[1 : half + 1].flip(0), x, x[-half - 1 : -1].flip(0)])
         first = torch.arange(samples.size(0) // self.hop) * self.hop
         windows = x[first[:, None] + torch.arange(self.window)]  # N R
@@ -331,7 +334,7 @@ def image_graph(model: nn.Module, config: ImageConfig, output: str) -> Graph:
 
 
 def audio_graphs(model: nn.Module, config: AudioConfig) -> dict[str, Graph]:
-    # One clip at a time, because its loudest band decides at which level its spectrum is clamped.
+    # Features are computed for one clip at a time, because its loudest band sets the level at which it is clamped.
     samples = torch.zeros(config.window + LENGTH * config.hop)
     features = Graph(
         module=LogMel(config) if config.features == "log_mel" else SampleFrames(config),

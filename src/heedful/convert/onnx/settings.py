@@ -63,7 +63,7 @@ def writer_settings(recipe: Recipe, tokenizers: TokenizerPair) -> dict[str, Any]
         **special_ids(tokenizers),
         "source_tokenizer": DEFINITION,
         "target_tokenizer": DEFINITION if tokenizers.joint else f"target/{DEFINITION}",
-        "suppressed_token_ids": [PAD, BOS],  # that the model never generates
+        "suppressed_token_ids": [PAD, BOS],  # which the model never generates
         "max_source_tokens": min(limits[0], MAX_SOURCE_TOKENS),
         "max_target_tokens": limits[1],
         "max_extra_tokens": recipe.decode.extra,  # how many more tokens an output may have than its source
@@ -93,10 +93,11 @@ def audio_settings(recipe: Recipe, tokenizers: TokenizerPair) -> dict[str, Any]:
     del tokenizers
     audio = recipe.audio
     # The reflection at both ends of a clip needs more than half a window of samples.
-    shortest = audio.hop if audio.features == "samples" else max(audio.hop, audio.window // 2 + 1)
+    min_samples = audio.hop if audio.features == "samples" else max(audio.hop, audio.window // 2 + 1)
     return {
         "rate": audio.rate,
-        "min_samples": max(round(audio.pad_seconds * audio.rate), shortest),  # to which clips are padded with silence
+        # Shorter clips are padded with silence.
+        "min_samples": max(round(audio.pad_seconds * audio.rate), min_samples),
         "max_samples": round(audio.max_seconds * audio.rate),
     }
 

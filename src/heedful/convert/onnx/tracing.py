@@ -18,7 +18,7 @@ from heedful.convert.exporter import MAX_ROUNDING
 from heedful.convert.onnx.graphs import Graph
 from heedful.errors import RunError
 
-MAX_FILE = 2**30  # bytes of weights in one file, as a graph can have at most 2 GB; more go into a separate file
+MAX_FILE = 2**30  # bytes; as a graph file can have at most 2 GB, larger weights go into a separate file
 
 
 def write_graph(graph: Graph, file: Path) -> None:
@@ -72,14 +72,14 @@ def name_axes(traced: Any, graph: Graph) -> None:
 
 
 def check_graph(graph: Graph, file: Path) -> None:
-    """Compare a graph with its module on random inputs of different sizes than those it was traced with.
+    """Compare a graph with its module on random inputs whose sizes differ from those of the trace.
 
     Raises:
         RunError: An output differs by more than rounding.
     """
     generator = np.random.default_rng(1)
-    # A dimension that became a constant shows up with a different size than that of the trace. One new token is a
-    # search step; 0 stands for one more than in the example.
+    # A dimension that became a constant is detected by a size other than that of the trace. One new token is a search
+    # step; 0 stands for one more than in the example.
     sizes = {"batch": 3, "length": 5, "source": 4, "new": 1, "past": 4, "samples": 0}
     inputs: dict[str, Tensor] = {}
     for name, value in graph.inputs.items():
@@ -94,10 +94,10 @@ def check_graph(graph: Graph, file: Path) -> None:
             if "mask" in name:
                 inputs[name][:, -1] = 1  # no row is all padding
     with torch.no_grad():
-        here = graph.module(*inputs.values())
-    there = session(file).run(None, {name: value.numpy() for name, value in inputs.items()})
-    outputs = (here,) if isinstance(here, Tensor) else here
-    for name, ours, theirs in zip(graph.outputs, outputs, there, strict=True):
+        result = graph.module(*inputs.values())
+    our_outputs = (result,) if isinstance(result, Tensor) else result
+    their_outputs = session(file).run(None, {name: value.numpy() for name, value in inputs.items()})
+    for name, ours, theirs in zip(graph.outputs, our_outputs, their_outputs, strict=True):
         difference = float(np.abs(ours.numpy() - theirs).max())
         if not difference < MAX_ROUNDING * max(1.0, float(ours.abs().max())):
             raise RunError(
@@ -113,7 +113,7 @@ def session(file: Path) -> Any:
 
 
 def quantise(file: Path) -> None:
-    """Store the matrices of a graph in int8, which its matrix multiplications use ("dynamic quantisation")."""
+    """Store the matrices of a graph in int8, and multiply them in int8 as well ("dynamic quantisation")."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
     from onnxruntime.quantization.shape_inference import quant_pre_process
 

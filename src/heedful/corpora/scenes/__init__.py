@@ -2,7 +2,7 @@
 
 Each sentence pair describes one random scene in English and in German or Chinese. The word alignment and the syntactic
 role of every word are known, and every English sentence has exactly one translation, so a model that has learned the
-grammar scores BLEU 100. `grammar` draws a scene as a tree, which `english`, `german` and `chinese` put into words.
+grammar scores BLEU 100. `grammar` samples a scene as a tree, which `english`, `german` and `chinese` put into words.
 """
 
 import itertools
@@ -18,11 +18,11 @@ from heedful.errors import InputError
 __all__ = ["LANGUAGES", "ROLES", "ScenePair", "Sentence", "generate", "pair", "split"]
 
 LANGUAGES = {"en-de": german, "en-zh": chinese}
-LENGTHS = range(4, 21)  # English words, punctuation included
+LENGTHS = range(4, 21)  # number of English words, including punctuation
 
 
 def pair(languages: str, seed: int, index: int) -> ScenePair:
-    """Generate sentence pair number `index` of the scenes corpus `seed`, a function of these arguments alone.
+    """Generate sentence pair number `index` of the scenes corpus `seed`; it depends on these arguments alone.
 
     The English sentence does not depend on the languages: en-de and en-zh have the same scenes.
     """
@@ -40,7 +40,7 @@ def pair(languages: str, seed: int, index: int) -> ScenePair:
 
 
 def generate(languages: str, count: int, seed: int, start: int = 0) -> Iterator[ScenePair]:
-    """Yield `count` sentence pairs of the corpus `seed` from pair number `start` on; sentences may repeat."""
+    """Yield `count` sentence pairs of the corpus `seed`, beginning with number `start`; sentences may repeat."""
     for index in range(start, start + count):
         yield pair(languages, seed, index)
 

@@ -1,4 +1,4 @@
-"""Draws the parts of a scene at random: phrases and clauses that make sense in every language."""
+"""Random parts of a scene: phrases and clauses that make sense in every language."""
 
 import random
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ PEOPLE, LIVING, PLACES, INSIDES, ROOMS, LANDMARKS, SURFACES = (
 DESTINATIONS = tuple(place for place in PLACES if place not in ROOMS)
 QUALITIES = {noun: tuple(quality for quality in ADJECTIVES if noun.kinds & quality.kinds) for noun in NOUNS}
 
-# Determiners; repeated ones are more likely. "owner" is a phrase for the owner, "" no determiner.
+# Determiners; repeated ones are more likely. "owner" stands for a phrase for the owner, "" for no determiner.
 MANY = ("two", "three", "four", "five", "some", "many")
 POSSESSIVES = ("my", "our", "his", "her", "their", "owner")
 ANY = ("the",) * 10 + ("a",) * 3 + ("this", *POSSESSIVES, "owner", "two", "three", "some", "many")
@@ -55,13 +55,13 @@ IDENTIFYING = ("present", "progressive", "past", "habit")
 
 
 class Author:
-    """Draws the phrases and clauses of one scene at random. No noun or verb repeats, so that references are clear.
+    """Sampler of the phrases and clauses of one scene. No noun or verb repeats, so that references are clear.
 
     Only `random.random` is called, whose sequence the Python documentation guarantees for all versions.
     """
 
     def __init__(self, rng: random.Random, strangers: bool):
-        """Use this generator; with `strangers`, he, she and they may be people that the scene does not name."""
+        """Sample with `rng`; with `strangers`, "he", "she" and "they" may be people that the scene does not name."""
         self._random = rng.random
         self._strangers = strangers
         self._used: set[Noun | Verb] = set()
@@ -73,13 +73,13 @@ class Author:
         return items[int(self._random() * len(items))]
 
     def fresh(self, words: Sequence[W]) -> W:
-        """Draw a noun or verb that is not in the scene yet, if there is one, and record that it is used."""
+        """Sample a noun or verb that is not in the scene yet, if there is one, and record that it is used."""
         word = self.one([word for word in words if word not in self._used] or words)
         self._used.add(word)
         return word
 
     def phrase(self, noun: Noun, determiners: Sequence[str], described: float = 0.25, several: float = 0.3) -> Phrase:
-        """Draw a noun phrase; `described` and `several` are the chances of an adjective and a plural, if possible."""
+        """Sample a noun phrase; `described` and `several` are the chances of an adjective and of a plural."""
         if "name" in noun.kinds:
             return Phrase(noun, plural=False, determiner="")
         determiner = self.one(determiners)
@@ -98,7 +98,7 @@ class Author:
         return phrase
 
     def subject(self, verb: Verb, determiners: Sequence[str] = ANY) -> Nominal:
-        """Draw a subject for a verb: a pronoun, a noun phrase, or two noun phrases joined by "and"."""
+        """Sample a subject for a verb: a pronoun, a noun phrase, or two noun phrases joined by "and"."""
         if PEOPLE[0] in verb.subjects and self.chance(0.14):
             return self._pronoun()
         first = self.phrase(self.fresh(verb.subjects), determiners)
@@ -112,7 +112,7 @@ class Author:
         return self.one((Pronoun(MAN, False), Pronoun(WOMAN, False), Pronoun(MAN, True)))
 
     def action(self, tense: str = "", negated: bool = False, frames: Sequence[str] = FRAMES) -> Clause:
-        """Draw a clause with a random verb and subject, in a tense (see TENSES) or, for "", any that the verb has."""
+        """Sample a clause with a random verb and subject, in a tense (see TENSES) or, for "", any that the verb has."""
         verbs = VERBS_OF[self.one(frames)]
         verb = self.fresh([verb for verb in verbs if tense in TENSES[verb.aspect]] if tense else verbs)
         tense = tense or self.one(TENSES[verb.aspect])
@@ -122,7 +122,7 @@ class Author:
     def clause(
         self, verb: Verb, tense: str, subject: Nominal, negated: bool = False, object_: Nominal | None = None
     ) -> Clause:
-        """Build a clause from a verb and a subject: draw its objects, and sometimes a place and a time."""
+        """Build a clause from a verb and a subject: sample its objects, and sometimes a place and a time."""
         clause = Clause(verb, subject, "present" if tense == "habit" else tense, negated=negated, object=object_)
         if tense == "modal":
             clause.modal = self.one(MODALS)
@@ -148,7 +148,7 @@ class Author:
         return clause
 
     def object(self, verb: Verb, negated: bool = False) -> Nominal:
-        """Draw an object for a verb: a noun phrase or a pronoun."""
+        """Sample an object for a verb: a noun phrase or a pronoun."""
         if self._strangers and verb.frame == "transitive" and PEOPLE[0] in verb.objects and self.chance(0.15):
             return self._pronoun()
         if "owning" in verb.tags:
@@ -160,12 +160,12 @@ class Author:
         return self.phrase(self.fresh(verb.objects), determiners)
 
     def place(self) -> Place:
-        """Draw a place where something happens, such as a garden."""
+        """Sample a place where something happens, such as a garden."""
         noun = self.fresh(PLACES)
         return Place(noun.where, self.phrase(noun, WHERE, described=0.15, several=0.05))
 
     def near(self, relations: Sequence[Relation]) -> Place:
-        """Draw a place relative to a piece of furniture, a car or a tree."""
+        """Sample a place relative to a piece of furniture, a car or a tree."""
         relation = self.one(relations)
         noun = self.fresh(SURFACES if relation is ON else LANDMARKS)
         return Place(relation, self.phrase(noun, WHERE, described=0.15, several=0.05))
@@ -178,7 +178,7 @@ class Author:
         phrase.determiner, phrase.owner, phrase.adjective = "the", None, None
         as_subject = phrase.noun in LIVING and self.chance(0.5)
         verb = self.fresh((DOING if as_subject else DONE)[phrase.noun])
-        # The clause identifies somebody or something, so its tense is one for known facts.
+        # The clause identifies somebody or something, so its tense suits known facts.
         tense = self.one([tense for tense in TENSES[verb.aspect] if tense in IDENTIFYING])
         if as_subject:
             phrase.relative = self.clause(verb, tense, Gap(phrase))
@@ -189,7 +189,7 @@ class Author:
             phrase.relative.time = None
 
     def description(self, noun: Noun) -> Clause:
-        """Draw a clause with an adjective about a noun: it is big, or bigger than another one."""
+        """Sample a clause with an adjective about a noun: it is big, or bigger than another one."""
         quality = self.one(QUALITIES[noun])
         subject = self.phrase(noun, DEFINITE, described=0)
         clause = Clause(BE, subject, self.one(("present", "present", "past")), predicate=quality)

@@ -42,7 +42,7 @@ def _clause(clause: Clause, is_news: bool = True) -> list[Word]:
     subject = nominal(clause.subject, "subject")
     time = [] if clause.time is None else time_words(clause, clause.time.chinese)
     if clause.voice == "existential":
-        return [*_there(clause.place), Word("有", "verb", ((clause, "verb"), (clause, "tense"))), *subject]
+        return [*_location(clause.place), Word("有", "verb", ((clause, "verb"), (clause, "tense"))), *subject]
     start = [*time, *subject] if clause.time_first else [*subject, *time]
     if clause.verb.frame == "copula" and clause.predicate is None:  # somebody or something is at a place
         be, *words = _place(clause.place)
@@ -83,7 +83,7 @@ def _action(clause: Clause, is_news: bool) -> list[Word]:
         *([Word("了", "auxiliary", (tense,))] if is_completed else []),
         *(Word(part, "particle", (verb,)) for part in tail),
         *late,
-        *_there(clause.goal),
+        *_location(clause.goal),
         *([] if clause.content is None else _clause(clause.content)),
     ]
 
@@ -142,10 +142,10 @@ def _description(clause: Clause) -> list[Word]:
 
 
 def _place(place: Place | None) -> list[Word]:
-    return [] if place is None else [Word("在", "preposition", ((place, "preposition"),)), *_there(place)]
+    return [] if place is None else [Word("在", "preposition", ((place, "preposition"),)), *_location(place)]
 
 
-def _there(place: Place | None) -> list[Word]:
+def _location(place: Place | None) -> list[Word]:
     """Express a place without 在: the noun and the word for the side."""
     if place is None:
         return []
@@ -155,7 +155,7 @@ def _there(place: Place | None) -> list[Word]:
 
 
 def nominal(item: Nominal | None, role: str, denied: bool = False) -> list[Word]:
-    """Express a noun phrase in Chinese, with the role of its noun; a gap has no words, nor has "a" in a denial."""
+    """Express a noun phrase in Chinese, with the role of its noun; a gap has no words, nor does "a" in a denial."""
     if isinstance(item, Phrase):
         return _phrase(item, role, denied)
     if isinstance(item, Pronoun):

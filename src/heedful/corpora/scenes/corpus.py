@@ -40,7 +40,7 @@ def divide(
 
 
 def corpus_files(languages: str, parts: Mapping[str, Sequence[ScenePair]]) -> dict[str, str]:
-    """Return the files of a scenes corpus, contents by name; line i of all files of a part belongs to pair i.
+    """Return the contents of the files of a scenes corpus, by name; line i of each file of a part belongs to pair i.
 
     For the part "train" in "en-de", these are train.en and train.de with the text, train.words.en and train.words.de
     with its words separated by spaces, train.roles.en and train.roles.de with the role of each word, and train.align

@@ -43,7 +43,7 @@ def _clause(clause: Clause) -> list[Word]:
 
 
 def _front(clause: Clause) -> list[Word]:
-    """Return the relative pronoun, or the question word that is not the subject, which begins a clause."""
+    """Return the beginning of a clause: a relative pronoun, or a question word that is not the subject."""
     for slot in (clause.subject, clause.object):
         if isinstance(slot, Gap):
             human = slot is clause.subject and "person" in slot.phrase.noun.kinds

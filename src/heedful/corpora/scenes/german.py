@@ -10,7 +10,7 @@ from heedful.corpora.scenes.tree import Clause, Gap, Nominal, Pair, Phrase, Plac
 SPACE = " "
 
 Case = Literal["nominative", "accusative", "dative", "genitive"]
-Order = Literal["second", "first", "last"]  # where the finite verb is
+Order = Literal["second", "first", "last"]  # position of the finite verb in the clause
 
 
 def _paradigm(nominative: str, accusative: str, dative: str, genitive: str) -> dict[tuple[str, str], str]:
@@ -245,7 +245,7 @@ def nominal(item: Nominal | None, case: Case, role: str) -> list[Word]:
     if isinstance(item, Phrase):
         return _phrase(item, case, role, item.determiner)
     if isinstance(item, Pronoun):
-        # Pronouns of people follow their sex ("das Mädchen ... sie"), all others the gender of the noun.
+        # Pronouns for people follow their sex ("das Mädchen ... sie"), all others the gender of the noun.
         if item.noun is None:
             row = "we" if item.plural else "I"
         else:

@@ -1,4 +1,4 @@
-"""The kinds of scenes, such as events, questions and passives, and how often each is drawn."""
+"""The kinds of scenes, such as events, questions and passives, and how often each occurs."""
 
 import random
 from collections.abc import Callable
@@ -22,19 +22,19 @@ SOME = ("a",) * 4 + ("two", "three", "four", "some", "many")
 
 
 def draw(rng: random.Random) -> Scene:
-    """Draw a scene of a random kind; `rng.random` is the only source of randomness."""
+    """Sample a scene of a random kind; `rng.random` is the only source of randomness."""
     point = rng.random() * TOTALS[-1]
     kind = next(kind for kind, total in zip(KINDS, TOTALS, strict=True) if point < total)
     return kind(Author(rng, strangers=kind not in NAMING_ALL))
 
 
 def event(author: Author) -> Scene:
-    """Draw a scene with an action, such as: the old woman has given the child a red apple."""
+    """Generate a scene with an action, such as: the old woman has given the child a red apple."""
     return Scene(author.action(negated=author.chance(0.2)))
 
 
 def identified(author: Author) -> Scene:
-    """Draw a scene with a relative clause, such as: the dogs that the girl saw are sleeping in the garden."""
+    """Generate a scene with a relative clause, such as: the dogs that the girl saw are sleeping in the garden."""
     clause = author.description(author.fresh(DESCRIBED)) if author.chance(0.2) else author.action()
     slots = (clause.subject, None if clause.goal else clause.object)
     phrases = [slot for slot in slots if isinstance(slot, Phrase) and DONE[slot.noun] and "name" not in slot.noun.kinds]
@@ -48,28 +48,28 @@ def identified(author: Author) -> Scene:
 
 
 def description(author: Author) -> Scene:
-    """Draw a scene with an adjective as its predicate, such as: the horse is bigger than the dog."""
+    """Generate a scene with an adjective as its predicate, such as: the horse is bigger than the dog."""
     clause = author.description(author.fresh(DESCRIBED))
     clause.negated = author.chance(0.15)
     return Scene(clause)
 
 
 def existence(author: Author) -> Scene:
-    """Draw a scene with "there is" or "there are", such as: there are two cats under the table."""
+    """Generate a scene with "there is" or "there are", such as: there are two cats under the table."""
     thing = author.phrase(author.fresh(MOVABLE), SOME)
     place = author.place() if author.chance(0.4) else author.near((*BESIDE, ON, ON))
     return Scene(Clause(BE, thing, "present", voice="existential", place=place))
 
 
 def location(author: Author) -> Scene:
-    """Draw a scene that states, denies or asks where something is, such as: the key is on the table."""
+    """Generate a scene that states, denies or asks where something is, such as: the key is on the table."""
     thing = author.phrase(author.fresh(MOVABLE), DEFINITE)
     place = author.place() if author.chance(0.4) else author.near((*BESIDE, ON, ON))
     return Scene(Clause(BE, thing, "present", place=place, negated=author.chance(0.15), asked=author.chance(0.2)))
 
 
 def passive(author: Author) -> Scene:
-    """Draw a scene in the passive voice, such as: the mouse was caught by the cat."""
+    """Generate a scene in the passive voice, such as: the mouse was caught by the cat."""
     verb = author.fresh(PASSIVES)
     clause = Clause(verb, author.phrase(author.fresh(verb.objects), DEFINITE), "past", voice="passive")
     clause.agent = author.phrase(author.fresh(verb.subjects), ANY)
@@ -80,26 +80,26 @@ def passive(author: Author) -> Scene:
 
 
 def asked(author: Author) -> Scene:
-    """Draw a yes-no question, such as: does the man see the dog?"""
+    """Generate a yes-no question, such as: does the man see the dog?"""
     clause = author.description(author.fresh(DESCRIBED)) if author.chance(0.2) else author.action()
     return _question(clause)
 
 
 def asked_who(author: Author) -> Scene:
-    """Draw a question about the subject, such as: who is looking for the dog?"""
+    """Generate a question about the subject, such as: who is looking for the dog?"""
     verb = author.fresh([verb for verb in HUMAN if verb.frame not in ("report", "copula")])
     return _question(author.clause(verb, author.one(TENSES[verb.aspect]), Question("who")))
 
 
 def asked_what(author: Author) -> Scene:
-    """Draw a question about the object, such as: what did the girl buy yesterday?"""
+    """Generate a question about the object, such as: what did the girl buy yesterday?"""
     verb = author.fresh(TAKING_THINGS)
     tense = author.one(TENSES[verb.aspect])
     return _question(author.clause(verb, tense, author.subject(verb), object_=Question("what")))
 
 
 def asked_where(author: Author) -> Scene:
-    """Draw a question about the place, such as: where is the cat sleeping?"""
+    """Generate a question about the place, such as: where is the cat sleeping?"""
     where = Place(NOWHERE, Question("where"))
     if author.chance(0.3):
         return _question(Clause(BE, author.phrase(author.fresh(MOVABLE), DEFINITE), "present", place=where))
@@ -115,7 +115,7 @@ def _question(clause: Clause) -> Scene:
 
 
 def report(author: Author) -> Scene:
-    """Draw a scene with reported speech or thought, such as: the boy thinks that the dog has eaten the meat."""
+    """Generate a scene with reported speech or thought, such as: the boy thinks that the dog has eaten the meat."""
     verb = author.fresh(VERBS_OF["report"])
     clause = Clause(verb, author.subject(verb), "present")
     clause.content = author.description(author.fresh(DESCRIBED)) if author.chance(0.3) else author.action()
@@ -124,7 +124,7 @@ def report(author: Author) -> Scene:
 
 
 def reason(author: Author) -> Scene:
-    """Draw a scene with a reason, or with "although", such as: the woman looks for the key because she needs it."""
+    """Generate a scene with a reason, or with "although", such as: the woman looks for the key because she needs it."""
     verb = author.fresh(REASONED)
     someone = author.phrase(author.fresh(PEOPLE), ANY)
     main = author.clause(verb, author.one(TENSES[verb.aspect]), someone)
@@ -139,8 +139,8 @@ def reason(author: Author) -> Scene:
 
 
 def _reasons(author: Author, main: Clause) -> list[Clause | None]:
-    """Draw clauses that may give a reason, with pronouns for the subject and the object of the main clause."""
-    she, it = _again(main.subject), _again(main.object)
+    """Sample clauses that may give a reason, with pronouns for the subject and the object of the main clause."""
+    she, it = _pronoun_for(main.subject), _pronoun_for(main.object)
     mood = she and Clause(BE, she, "present", predicate=author.one(MOODS))
     if not (she and it and it.noun and she.noun):
         return [mood]
@@ -152,7 +152,7 @@ def _reasons(author: Author, main: Clause) -> list[Clause | None]:
     return [mood, feeling, quality]
 
 
-def _again(item: Nominal | None) -> Pronoun | None:
+def _pronoun_for(item: Nominal | None) -> Pronoun | None:
     """Return the pronoun for somebody or something; None if the gender is unknown."""
     if isinstance(item, Phrase) and (item.plural or item.noun.pronoun):
         return Pronoun(item.noun, item.plural)
@@ -160,7 +160,7 @@ def _again(item: Nominal | None) -> Pronoun | None:
 
 
 def timed(author: Author) -> Scene:
-    """Draw a scene with "when", "while" or "if", such as: when the girl opened the door, the cat was sleeping."""
+    """Generate a scene with "when", "while" or "if", such as: when the girl opened the door, the cat was sleeping."""
     link = author.one(("when", "when", "while", "if"))
     second, main = {
         "when": ("past", author.one(("past", "past progressive"))),
@@ -171,7 +171,7 @@ def timed(author: Author) -> Scene:
 
 
 def also(author: Author) -> Scene:
-    """Draw a scene with "and" or "but", such as: the man is reading a letter and the woman is sleeping."""
+    """Generate a scene with "and" or "but", such as: the man is reading a letter and the woman is sleeping."""
     if author.chance(0.4):
         noun = author.fresh(DESCRIBED)
         first = author.description(noun)
@@ -183,7 +183,7 @@ def also(author: Author) -> Scene:
 
 
 def _brief(author: Author, tense: str) -> Clause:
-    """Draw a clause with an action, without a separate time."""
+    """Sample a clause with an action, without a separate time."""
     action_tense = {"past progressive": "progressive", "present": "past"}.get(tense, tense)
     clause = author.action(action_tense, frames=BRIEF)
     clause.tense, clause.time, clause.time_first = tense, None, False

@@ -44,7 +44,7 @@ class Noun:
     german: tuple[str, str]
     classifier: str
     chinese: str
-    where: Relation  # of places: how one is there; empty for other nouns
+    where: Relation  # the relation for being at a place, such as "in"; empty for other nouns
 
     @property
     def counted(self) -> bool:
@@ -124,7 +124,7 @@ class Time:
 
 
 def _rows(table: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield (section, cells) of each row of a table; `#` starts a comment and `[name]` a section."""
+    """Yield the section and the cells of each row of a table; `#` starts a comment, and `[name]` a section."""
     section = ""
     for line in (files("heedful.corpora.scenes") / table).read_text(encoding="utf-8").splitlines():
         if line.startswith("["):

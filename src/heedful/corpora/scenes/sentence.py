@@ -70,7 +70,7 @@ def time_words(clause: object, texts: tuple[str, ...]) -> list[Word]:
 
 
 def sentence(words: list[Word], space: str) -> Sentence:
-    """Join words to a sentence that starts with a capital letter; `space` separates words other than punctuation."""
+    """Join words into a sentence that starts with a capital letter; `space` separates words other than punctuation."""
     texts = [word.text for word in words]
     texts[0] = texts[0][0].upper() + texts[0][1:]
     text = texts[0]
@@ -81,11 +81,9 @@ def sentence(words: list[Word], space: str) -> Sentence:
 
 def align(source: list[Word], target: list[Word]) -> tuple[tuple[int, int], ...]:
     """Align two sentences: list the word pairs, by index, that express the same part of the scene."""
-    places: dict[Link, list[int]] = defaultdict(list)
-    for index, word in enumerate(target):
+    indices: dict[Link, list[int]] = defaultdict(list)  # of the target words that express each part
+    for j, word in enumerate(target):
         for link in word.links:
-            places[link].append(index)
-    pairs = {
-        (index, place) for index, word in enumerate(source) for link in word.links for place in places.get(link, ())
-    }
+            indices[link].append(j)
+    pairs = {(i, j) for i, word in enumerate(source) for link in word.links for j in indices.get(link, ())}
     return tuple(sorted(pairs))

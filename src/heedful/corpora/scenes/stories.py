@@ -13,8 +13,8 @@ from heedful.corpora.scenes.sentence import sentence
 from heedful.corpora.scenes.tree import Clause, Nominal, Phrase, Pronoun, Scene
 from heedful.errors import InputError
 
-PATIENCE = 1000  # scenes drawn before a story is abandoned, which happens to one story in a few thousand
-WORDS = range(5, 21)  # of an English sentence, punctuation included
+PATIENCE = 1000  # scenes sampled before a story is abandoned, which happens to one story in a few thousand
+WORDS = range(5, 21)  # number of words in an English sentence, including punctuation
 PROPS = nouns_of("text press thing garment dish container device vehicle plant")  # nothing edible
 CAST = (PEOPLE, LIVING, PROPS, PROPS, PLACES)  # the main character first; one more is from these or from LANDMARKS
 
@@ -32,7 +32,7 @@ class NobodyLeft(Exception):
 
 
 class Narrator(Author):
-    """Draws the scenes of one story with a fixed cast, in the past tense, each consistent with the previous ones.
+    """Sampler of the scenes of a story with a fixed cast, in the past tense, each consistent with the previous ones.
 
     A new character is "an old king", then "the old king", or "he" after a sentence with the king if nobody else in the
     cast is a "he". Each sentence mentions something from the previous one, two or more known members of the cast, and
@@ -47,15 +47,15 @@ class Narrator(Author):
         for noun in nouns:
             lasting = [quality for quality in QUALITIES[noun] if quality not in grammar.MOODS]
             self._cast[noun] = self.one(lasting) if lasting and "name" not in noun.kinds else None
-        self._known: set[Noun] = set()  # from the sentences so far
+        self._known: set[Noun] = set()  # named in the sentences so far
         self._named = {nouns[0]}  # in the last sentence; before the first sentence, the main character
         self._verbs: set[Noun | Verb] = set()  # of all sentences so far
 
     def scene(self) -> Scene:
-        """Draw the next scene of the story.
+        """Sample the next scene of the story.
 
         Raises:
-            NobodyLeft: The cast has no scene that follows the last one.
+            NobodyLeft: No scene with this cast was found that follows the last one.
         """
         for _ in range(PATIENCE):
             self._used = set(self._verbs)
@@ -74,7 +74,7 @@ class Narrator(Author):
         raise NobodyLeft
 
     def fresh(self, words: Sequence[W]) -> W:
-        """Draw a noun of the cast that is not in the scene yet, or a verb that has subjects and objects among these.
+        """Sample a noun of the cast that is not in the scene yet, or a verb that has subjects and objects among these.
 
         Raises:
             NobodyLeft: No word suits.
@@ -97,7 +97,7 @@ class Narrator(Author):
         return Phrase(noun, plural=False, determiner=determiner, adjective=self._cast[noun])
 
     def subject(self, verb: Verb, determiners: Sequence[str] = ANY) -> Nominal:
-        """Draw a subject for a verb from the cast: a noun phrase or, where it is unambiguous, a pronoun."""
+        """Sample a subject for a verb from the cast: a noun phrase or, where it is unambiguous, a pronoun."""
         pronouns = [noun.pronoun for noun in self._cast]
         clear = [
             noun
@@ -113,14 +113,14 @@ class Narrator(Author):
         return self.phrase(self.fresh(verb.subjects), determiners)
 
     def _accept(self, scene: Scene) -> bool:
-        """Return True if a scene follows the previous one; then its nouns are known from now on."""
+        """Add a scene to the story if it follows the previous one; return whether it does."""
         words = english.realise(scene)
         nodes = [node for word in words for node, part in word.links if part == "noun"]
         nouns = {node.noun for node in nodes if isinstance(node, Phrase | Pronoun)}
         named_nouns = {node.noun for node in nodes if isinstance(node, Phrase)}
         new = named_nouns - self._known
-        enough = len(nouns - new) > 1 and len(new) < 2 if self._known else len(nouns) > 1
-        if not (named_nouns and enough and nouns & self._named and len(words) in WORDS and _plausible(scene, new)):
+        has_enough = len(nouns - new) > 1 and len(new) < 2 if self._known else len(nouns) > 1
+        if not (named_nouns and has_enough and nouns & self._named and len(words) in WORDS and _plausible(scene, new)):
             return False
         self._known |= named_nouns
         self._named = named_nouns
@@ -155,7 +155,7 @@ SENTENCES = range(4, 10)
 def stories(
     language: str, count: int, seed: int, start: int = 0, sentences: Sequence[int] = SENTENCES
 ) -> Iterator[list[str]]:
-    """Yield `count` stories of the corpus `seed` from story number `start` on, each as a list of sentences.
+    """Yield `count` stories of the corpus `seed`, beginning with number `start`, each as a list of sentences.
 
     A story is a function of the seed, its number and the possible lengths; it is the same in all languages.
     """
@@ -185,16 +185,16 @@ def split_stories(
 
 
 def story_files(language: str, parts: Mapping[str, Sequence[Sequence[str]]]) -> dict[str, str]:
-    """Return text files of stories, contents by name such as "train.txt": one line per story, blank lines between."""
+    """Return the contents of text files by name, such as "train.txt": one line per story, separated by blank lines."""
     space = LANGUAGES[language].SPACE
     return {f"{part}.txt": "\n".join(space.join(story) + "\n" for story in texts) for part, texts in parts.items()}
 
 
 def story(seed: int, index: int, sentences: Sequence[int] = SENTENCES) -> list[Scene]:
-    """Draw the scenes of story number `index` of the corpus `seed`, a function of these arguments alone."""
-    chance = random.Random(f"stories {seed} {index}")
+    """Sample the scenes of story number `index` of the corpus `seed`, which depend on these arguments alone."""
+    rng = random.Random(f"stories {seed} {index}")
     while True:
-        narrator = Narrator(chance)
+        narrator = Narrator(rng)
         try:
             return [narrator.scene() for _ in range(narrator.one(sentences))]
         except NobodyLeft:  # try another cast

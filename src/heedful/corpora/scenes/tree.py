@@ -18,8 +18,8 @@ class Phrase:
     plural: bool
     determiner: Determiner
     adjective: Adjective | None = None
-    owner: "Phrase | None" = None  # the owner of the noun, in the place of the determiner
-    relative: "Clause | None" = None  # a relative clause about the phrase, with a Gap in its place
+    owner: "Phrase | None" = None  # the owner of the noun, instead of a determiner
+    relative: "Clause | None" = None  # a relative clause about the phrase, in which a Gap stands for it
 
 
 @dataclass(eq=False, slots=True)
@@ -41,7 +41,7 @@ class Pair:
 
 @dataclass(eq=False, slots=True)
 class Question:
-    """A question word in the place of a phrase: "who", "what" or "where"."""
+    """A question word in place of a phrase: "who", "what" or "where"."""
 
     word: str
     plural = False
@@ -49,7 +49,7 @@ class Question:
 
 @dataclass(eq=False, slots=True)
 class Gap:
-    """A gap in a relative clause, in the place of the phrase that the clause describes."""
+    """A gap in a relative clause, in place of the phrase that the clause describes."""
 
     phrase: Phrase
 

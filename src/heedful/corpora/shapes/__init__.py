@@ -1,8 +1,8 @@
 """Shapes: an endless corpus of generated images, with captions in three languages and a bounding box for each word.
 
 An image shows one to three shapes on a light background. It has exactly one correct caption in English, German and
-Chinese, so that captions can be scored by exact match. `scene` has the shapes with their words and draws a scene at
-random, `captions` describes it, and `corpus` writes the files.
+Chinese, so that captions can be scored by exact match. `scene` has the shapes with their words and samples a
+scene, `captions` describes it, and `corpus` writes the files.
 """
 
 import itertools
@@ -17,14 +17,14 @@ __all__ = ["LANGUAGES", "Scene", "caption", "scene", "split"]
 
 
 def scene(seed: int, index: int) -> Scene:
-    """Draw scene number `index` of the shapes corpus `seed`, a function of these arguments alone."""
+    """Sample scene number `index` of the shapes corpus `seed`, which depends on these arguments alone."""
     return draw(random.Random(f"shapes {seed} {index}"))
 
 
 def split(
     train: int, valid: int, test: int, seed: int, done: Callable[[int], object] = lambda _: None
 ) -> dict[str, list[Scene]]:
-    """Draw scenes with distinct captions for training, validation and testing; for `done` see `divide`."""
+    """Sample scenes with distinct captions for training, validation and testing; for `done` see `divide`."""
     scenes = (scene(seed, index) for index in itertools.count())
     sizes = {"train": train, "valid": valid, "test": test}
     return divide(scenes, lambda item: caption("en", item).text, sizes, done)

@@ -13,7 +13,7 @@ from heedful.corpora.shapes.scene import Scene
 
 
 class Word(NamedTuple):
-    """A word of a caption, and the index of the object that it describes or None."""
+    """A word of a caption, and the index of the object that it describes, or None."""
 
     text: str
     about: int | None = None
@@ -36,7 +36,7 @@ class Caption:
 
 
 class Phrase(NamedTuple):
-    """A place or a relation in three languages, each as words separated by spaces."""
+    """A position in the image or a relation, in three languages, each as words separated by spaces."""
 
     english: str
     german: str
@@ -79,8 +79,8 @@ def boxes(caption: Caption, scene: Scene) -> list[list[Any]]:
 
     The box is [left, top, right, bottom] in pixels, or None for a word without an object.
     """
-    places = [list(item.box) for item in scene.objects]
-    return [[begin, end, None if about is None else places[about]] for begin, end, about in caption.spans]
+    object_boxes = [list(item.box) for item in scene.objects]
+    return [[begin, end, None if about is None else object_boxes[about]] for begin, end, about in caption.spans]
 
 
 def english(scene: Scene) -> list[Word]:

@@ -19,7 +19,7 @@ from heedful.media.images import pillow
 
 
 def png(scene: Scene) -> bytes:
-    """Draw a scene and return the bytes of a PNG file, a function of the scene alone."""
+    """Draw a scene and return the bytes of a PNG file, which depend on the scene alone."""
     library = pillow()
     from PIL import ImageDraw
 
@@ -103,6 +103,6 @@ def _table(scenes: Sequence[Scene], names: Sequence[Mapping[str, str]]) -> bytes
     for scene, files in zip(scenes, names, strict=True):
         captions = {language: caption(language, scene) for language in LANGUAGES}
         texts = {language: item.text for language, item in captions.items()}
-        places = {language: boxes(item, scene) for language, item in captions.items()}
-        lines.append(json.dumps({**files, **texts, "boxes": places}, ensure_ascii=False) + "\n")
+        word_boxes = {language: boxes(item, scene) for language, item in captions.items()}
+        lines.append(json.dumps({**files, **texts, "boxes": word_boxes}, ensure_ascii=False) + "\n")
     return "".join(lines).encode()

@@ -114,17 +114,17 @@ class Object:
     @property
     def box(self) -> Box:
         """The smallest box with all pixels that the object touches."""
-        across, down = zip(*self.outline, strict=True)
-        return min(across) // UNITS, min(down) // UNITS, max(across) // UNITS + 1, max(down) // UNITS + 1
+        xs, ys = zip(*self.outline, strict=True)
+        return min(xs) // UNITS, min(ys) // UNITS, max(xs) // UNITS + 1, max(ys) // UNITS + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """An image with one to three objects, and where they are."""
+    """Content of an image: one to three objects, and their positions."""
 
     objects: tuple[Object, ...]  # in the order of the English caption
-    # The place of a single object, a key of PLACES in `captions`; for two or three objects, the relation of the first
-    # to the second, a key of RELATIONS there.
+    # The position of a single object, a key of PLACES in `captions`; for two or three objects, the relation of the
+    # first to the second, a key of RELATIONS there.
     where: str
     third: str  # the relation of the third object to the first two, a key of RELATIONS; "" without a third
     background: tuple[int, int, int]  # RGB
@@ -140,7 +140,7 @@ Spot = tuple[int, int, int]  # x and y of the centre of an object, and its radiu
 
 COUNTS = (1, 2, 2, 2, 3, 3, 3, 3)  # objects in a scene; repeated numbers are more likely
 MARGIN = 2.0  # pixels between objects and the edge of the image
-ROOM = 4.0  # pixels by which a single object is shifted within its place
+ROOM = 4.0  # pixels by which a single object is shifted within its part of the image
 # For the first two of two objects, and of three, in pixels: minimum gap, maximum gap, and maximum sideways shift.
 PAIR, TRIPLE = (4.0, 12.0, 5.0), (6.0, 9.0, 2.0)
 GAP = (4.0, 8.0)  # pixels between the third object and the other two
@@ -148,11 +148,11 @@ SHIFT = 1.0  # pixels by which the third object may be off the middle between th
 BACKGROUND = (226.0, 256.0)  # range of the red, green and blue of a background
 ROWS, COLUMNS = ("top", "", "bottom"), ("left", "", "right")
 OPPOSITES = {"left": "right", "above": "below"}
-TRANSPOSED = {"left": "above", "above": "left", "below": "right", "": ""}  # relations after x and y are exchanged
+TRANSPOSED = {"left": "above", "above": "left", "below": "right", "": ""}  # relations after x and y are swapped
 
 
 def draw(rng: random.Random) -> Scene:
-    """Draw a scene; `rng.random` is the only source of randomness."""
+    """Sample a scene; `rng.random` is the only source of randomness."""
     count = one(rng, COUNTS)
     figures: list[Figure] = []
     while len(figures) < count:
@@ -181,9 +181,9 @@ def _units(pixels: float) -> int:
 
 
 def _single(rng: random.Random, radius: int) -> tuple[list[Spot], str, str]:
-    """Choose one of nine places for a single object, such as "top left", and sample coordinates in it.
+    """Choose one of nine positions for a single object, such as "top left", and sample coordinates there.
 
-    Return the spot in a list, the place, and "" for the relation of a third object.
+    Return the spot in a list, the name of the position, and "" for the relation of a third object.
     """
 
     def coordinate(third: int) -> int:  # in the first, the second or the last third of the width or the height
@@ -197,7 +197,7 @@ def _single(rng: random.Random, radius: int) -> tuple[list[Spot], str, str]:
 
 
 def _several(rng: random.Random, radii: Sequence[int]) -> tuple[list[Spot], str, str]:
-    """Draw the spots of two or three objects, the relation of the first to the second, and of the third to both."""
+    """Sample the spots of two or three objects, the relation of the first to the second, and of the third to both."""
     spots, third = _in_a_row(rng, radii)
     where = "left"
     if rng.random() < 0.5:

@@ -26,14 +26,17 @@ LETTER_NAMES = {
 
 
 class PairFilter:
-    """Decides which sentence pairs to drop. It remembers the pairs that passed: one filter serves all corpora."""
+    """Filter that decides which sentence pairs to drop.
+
+    It remembers the pairs that passed, so one filter serves all corpora.
+    """
 
     def __init__(self, config: FilterConfig) -> None:
         self.config = config
         self._pairs = HashSet()
 
     def text_reason(self, source: str, target: str) -> Reason | None:
-        """Return the reason for dropping a pair of raw texts, or None; a pair that passes is remembered."""
+        """Return the reason for dropping a pair of raw texts, or None. A pair that passes is remembered."""
         config = self.config
         if not source.strip():
             return "empty source"
@@ -44,7 +47,7 @@ class PairFilter:
         scripts = ((source, config.source_script), (target, config.target_script))
         if any(script is not None and not is_written_in(text, script) for text, script in scripts):
             return "wrong script"
-        # Last, so that only pairs that pass the other filters are remembered.
+        # This check is the last, so that only pairs that pass the others are remembered.
         if not config.duplicates and not self._pairs.add(pair_hash(source, target)):
             return "duplicate"
         return None
@@ -60,7 +63,7 @@ class PairFilter:
 
 
 class HashSet:
-    """A set of 64-bit hashes in one flat table: 12 to 24 bytes an entry, a fifth of a Python set of integers.
+    """Set of 64-bit hashes in one flat table, with 12 to 24 bytes per entry: a fifth of a Python set of integers.
 
     Open addressing with linear probing (Knuth, The Art of Computer Programming, volume 3, section 6.4).
     """
@@ -74,18 +77,18 @@ class HashSet:
 
     def add(self, value: int) -> bool:
         """Add a hash below 2^64 to the set; return False if it is already in the set."""
-        value = value or 1  # an empty slot is a zero
+        value = value or 1  # 0 marks an empty slot
         index = self._slot_of(value)
         if self._slots[index] == value:
             return False
         self._slots[index] = value
         self._count += 1
         if 3 * self._count > 2 * len(self._slots):
-            # Longer runs of full slots would make each lookup slow.
+            # Double the table, because longer runs of full slots would make lookups slow.
             values = self._slots
             self._slots = array("Q", bytes(2 * 8 * len(values)))
-            for moved in filter(None, values):
-                self._slots[self._slot_of(moved)] = moved
+            for entry in filter(None, values):
+                self._slots[self._slot_of(entry)] = entry
         return True
 
     def _slot_of(self, value: int) -> int:
@@ -97,9 +100,9 @@ class HashSet:
 
 
 def pair_hash(source: str, target: str, key: str = "") -> int:
-    """Return a 64-bit hash of a sentence pair: among a million different pairs, a collision has probability 3e-8.
+    """Return a 64-bit hash of a sentence pair: among a million distinct pairs, a collision has probability 3e-8.
 
-    Each key gives different hashes.
+    Hashes with different keys are independent.
     """
     # The length distinguishes pairs such as ("ab", "c") and ("a", "bc").
     text = f"{len(source)}:{source}{target}"
@@ -108,10 +111,10 @@ def pair_hash(source: str, target: str, key: str = "") -> int:
 
 def is_written_in(text: str, script: str) -> bool:
     """Return True if at least half of the letters of `text` belong to `script`, or if it has no letters."""
-    # Letters are counted first: a corpus has few different ones, and looking up a Unicode name is slow.
+    # Letters are counted first: a text has few distinct ones, and looking up a Unicode name is slow.
     letters = {letter: count for letter, count in Counter(text).items() if letter.isalpha()}
-    belonging = sum(count for letter, count in letters.items() if _belongs(letter, script))
-    return 2 * belonging >= sum(letters.values())
+    in_script = sum(count for letter, count in letters.items() if _belongs(letter, script))
+    return 2 * in_script >= sum(letters.values())
 
 
 @cache

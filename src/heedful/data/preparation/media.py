@@ -27,7 +27,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.wording import counted
 from heedful.workers import map_ahead
 
-CHUNK = 8  # files sent to a worker at a time
+CHUNK = 8  # number of files that are sent to a worker at a time
 
 Target = Callable[[MediaFile, CorpusConfig, TokenizerPair], list[int]]
 
@@ -46,7 +46,7 @@ def prepare_media(
     Args:
         recipe: The recipe; its data, image, video and audio tables are used.
         folder: A folder for this data only.
-        target: Returns the targets of a file: the number of its class, or the tokens of its text.
+        target: Returns the targets of a file: the index of its class, or the tokens of its text.
         new_tokenizers: Loads or trains the tokenizers.
         load_tokenizers: Reads the tokenizers from the folder to which they were saved.
         report: Called with progress messages.
@@ -59,8 +59,9 @@ def prepare_media(
     channel = f", channel {recipe.audio.channel}" if recipe.audio.channel else ""
     truncated = ", truncated" if recipe.data.truncated_files == "read" else ""
     reading = ", ".join(map(str, (recipe.image, recipe.video, recipe.audio))) + channel + truncated
-    of_whisper = recipe.task == "speech_recognition" and recipe.tokenizer.kind == "foreign"
-    prompt = f", behind the prompt for {recipe.transcribe.language}" if of_whisper else ""  # in digests of old data
+    is_whisper = recipe.task == "speech_recognition" and recipe.tokenizer.kind == "foreign"
+    # The words of this text must not change, because they are in the digests of existing data.
+    prompt = f", behind the prompt for {recipe.transcribe.language}" if is_whisper else ""
     data = DataFolder(
         recipe,
         folder,
@@ -75,11 +76,11 @@ def prepare_media(
     if prepared is None:
         with data.build(lambda _: ()):
             tokenizers = tokenizers or new_tokenizers()
-            for place, (corpus,), drops in data.new_stores(tokenizers):
-                trains = place.name != VALID
+            for store_folder, (corpus,), drops in data.new_stores(tokenizers):
+                trains = store_folder.name != VALID
                 examples = _examples(corpus, recipe, tokenizers, target, drops, trains=trains, writes_text=writes_text)
                 files = at_least_one(examples, corpus.source, drops, "files")
-                store = MediaStore.write(place, files, max(*tokenizers.sizes, SMALL_VOCABULARY))
+                store = MediaStore.write(store_folder, files, max(*tokenizers.sizes, SMALL_VOCABULARY))
                 report(f"{corpus.source}: {counted(len(store), 'files')}, {drops}")
                 for line in drops.remark_lines(len(store), recipe.data.max_length):
                     report(line)
@@ -88,15 +89,15 @@ def prepare_media(
                     report(others)
         prepared = data.built()
 
-    learned = recipe.model.learned_target_positions if writes_text else None
+    positions = recipe.model.learned_target_positions if writes_text else None
     corpus, valid = recipe.data.valid, prepared.valid
-    if corpus is not None and valid is not None and learned is not None:
-        # Validation and test texts are not filtered, so the decoder must have positions for each.
+    if corpus is not None and valid is not None and positions is not None:
+        # Validation and test texts are not filtered, so the decoder must have enough positions for the longest one.
         tokens = valid.lengths[:, 1]
-        if tokens.max() > learned:
+        if tokens.max() > positions:
             file = next(islice(media_files(corpus, recipe.data), int(tokens.argmax()), None))
             raise InputError(
-                f"{file.place(corpus)}: its text of {tokens.max():,} tokens is longer than the {learned:,} positions "
+                f"{file.place(corpus)}: its text of {tokens.max():,} tokens is longer than the {positions:,} positions "
                 "that the decoder learns; shorten it, or raise model.max_target_positions"
             )
     return prepared
@@ -130,11 +131,11 @@ def skips_bad(recipe: Recipe, *, training: bool) -> bool:
 def read_files(
     corpus: CorpusConfig, recipe: Recipe, drops: DropReport, *, skip: bool
 ) -> Iterator[tuple[MediaFile, bytes, int]]:
-    """Yield each file of a corpus with its bytes and its number of positions in the stack, in order."""
+    """Yield each file of a corpus, in order, with its bytes and its number of positions in the stack."""
     modality = modality_of(recipe)
 
     def decode(file: MediaFile) -> tuple[int, bool] | InputError:
-        """Return the number of positions, and whether the file is silent audio."""
+        """Return the number of positions of a file, and True if it is silent audio."""
         try:
             content = read_content(file, corpus)
         except InputError as error:
@@ -146,7 +147,7 @@ def read_files(
             return InputError(f"{file.place(corpus)}: {error}")
 
     files = media_files(corpus, recipe.data, drops)
-    # Other processes decode ahead; the bytes of a file are read again here, which is cheaper than sending them.
+    # Other processes decode files ahead; this process reads the bytes again, which is cheaper than receiving them.
     ahead, chunks = tee(iter(lambda: list(islice(files, CHUNK)), []))
     with closing(map_ahead(lambda chunk: list(map(decode, chunk)), ahead, torch.get_num_threads())) as answers:
         for file, answer in zip(chain.from_iterable(chunks), chain.from_iterable(answers), strict=True):

@@ -55,13 +55,13 @@ def prepare_pairs(
             tokenizers = tokenizers or load_tokenizers(recipe) or _train_tokenizers(recipe, read, report)
             vocab_size = max(len(tokenizers.source), len(tokenizers.target))
             pair_filter = PairFilter(recipe.data.filters)  # one for all corpora, to find duplicates across them
-            for place, (corpus,), drops in data.new_stores(tokenizers):
-                pairs, trains = read(corpus, recipe.data, drops), place.name != VALID
+            for store_folder, (corpus,), drops in data.new_stores(tokenizers):
+                pairs, trains = read(corpus, recipe.data, drops), store_folder.name != VALID
                 if trains:
                     pairs = _training_pairs(pairs, corpus, recipe.data.variants, pair_filter, drops)
                 kinds = Counter[type[SentencePair]]()
                 rows = _encode(pairs, corpus, tokenizers, pair_filter if trains else None, drops, kinds)
-                store = PairStore.write(place, some_pairs(rows, corpus.source, drops), vocab_size)
+                store = PairStore.write(store_folder, some_pairs(rows, corpus.source, drops), vocab_size)
                 copies = f" ({kinds[Variant]:,} of them variants)" if kinds[Variant] else ""
                 report(f"{corpus.source}: {counted(len(store), 'pairs')}{copies}, {drops}")
         prepared = data.built()
@@ -71,17 +71,17 @@ def prepare_pairs(
         return PreparedPairs(**vars(prepared), valid_text=[])
     # Validation sentences are not filtered, so one may be too long for the model or take a lot of memory.
     lengths = prepared.valid.lengths.max(axis=1)
-    index, learned = int(lengths.argmax()), recipe.model.learned_positions
-    if lengths[index] > (learned or recipe.train.batch_tokens):
+    index, positions = int(lengths.argmax()), recipe.model.learned_positions
+    if lengths[index] > (positions or recipe.train.batch_tokens):
         line = next(islice(read(valid, recipe.data), index, None)).line
-        place = f"{valid.source}, line {line}: a sentence of {lengths[index]:,} tokens"
-        if learned:
+        sentence = f"{valid.source}, line {line}: a sentence of {lengths[index]:,} tokens"
+        if positions:
             raise InputError(
-                f"{place} is longer than model.max_positions = {learned:,}, the number of positions that the model "
-                "learns; shorten or split it, or raise model.max_positions"
+                f"{sentence} is longer than model.max_positions = {positions:,}, the number of positions that the "
+                "model learns; shorten or split it, or raise model.max_positions"
             )
-        report(f"{place}: validating it takes time and memory that grow with the square of its length")
-    # References stay raw: decoded ids lack what the tokenizer normalises or does not know.
+        report(f"{sentence}: validating it takes time and memory that grow with the square of its length")
+    # References are the raw texts: decoded ids lack what the tokenizer normalises or does not know.
     valid_text = [(pair.source, pair.target) for pair in read(valid, recipe.data)]
     return PreparedPairs(**vars(prepared), valid_text=valid_text)
 
@@ -94,14 +94,14 @@ def _encode(
     drops: DropReport,
     kinds: Counter[type[SentencePair]],
 ) -> Iterator[Rows]:
-    """Encode pairs chunk by chunk, and drop those that `pair_filter` finds too long or too unequal.
+    """Encode pairs chunk by chunk, and drop those that `pair_filter` finds too long or too unequal in length.
 
-    Among the yielded rows, `kinds` counts those of variants; among the drops, only pairs of the corpus are counted.
+    `kinds` counts the encoded pairs by type, and `drops` the dropped pairs of the corpus, but not dropped variants.
     """
     while chunk := list(islice(pairs, CHUNK)):
         sources = tokenizers.source.encode_batch([pair.source for pair in chunk])
         targets = tokenizers.target.encode_batch([pair.target for pair in chunk])
-        # Token filters follow the text filters, because only encoding shows how many tokens a text has.
+        # Token filters run after the text filters, because only encoding shows how many tokens a text has.
         for pair, source, target in zip(chunk, sources, targets, strict=True):
             row = [*source, EOS], [*target, EOS]
             if pair_filter and (reason := pair_filter.token_reason(len(row[0]), len(row[1]))):
@@ -120,7 +120,7 @@ def check_pairs(recipe: Recipe) -> None:
 
 
 def load_tokenizers(recipe: Recipe) -> TokenizerPair | None:
-    """Load the tokenizers that a recipe specifies; None if they must be trained and the settings allow it."""
+    """Load the tokenizers that a recipe specifies; return None if they must be trained and the settings allow it."""
     config = recipe.tokenizer
     if config.path is None:
         check_trainable(config)
@@ -141,12 +141,12 @@ def _train_tokenizers(recipe: Recipe, read: ReadPairs, report: Callable[[str], N
         for corpus in data.train:
             yield from _training_pairs(read(corpus, data, drops), corpus, data.variants, pair_filter, drops)
 
-    # An empty text is an error here, with the reasons, before a tokenizer is trained.
+    # If no pairs are left, raise the error with the reasons before a tokenizer is trained.
     drops = DropReport()
     next(some_pairs(clean_pairs(drops), "the training text", drops))
     report(f"training the {recipe.tokenizer.kind} tokenizer")
-    # Two generators, each with a new filter, since filters remember pairs: one pass would have to store the texts of a
-    # side.
+    # Each side is read by its own generator, because one pass would have to store the texts of a side. Each generator
+    # has a new filter, because filters remember pairs.
     sources = (pair.source for pair in clean_pairs(DropReport()))
     targets = (pair.target for pair in clean_pairs(DropReport()))
     return train_pair(sources, targets, recipe.tokenizer)
@@ -160,7 +160,7 @@ def _training_pairs(
     drops: DropReport,
 ) -> Iterator[SentencePair]:
     """Yield the pairs that pass the text filters, each followed by those of its variants that also pass them."""
-    # Variants pass the same filter, so that one that is also in the data is dropped as a duplicate.
+    # The same filter checks variants, so that a variant that is also in the data is dropped as a duplicate.
     for pair in pairs:
         if reason := pair_filter.text_reason(pair.source, pair.target):
             drops.drop(reason, corpus.source, pair.line)
@@ -204,11 +204,11 @@ def prepare_examples(
         with data.build(texts):
             training_texts = chain.from_iterable(map(texts, recipe.data.train))
             tokenizers = tokenizers or one_tokenizer(recipe, training_texts, report)
-            for place, (corpus,), drops in data.new_stores(tokenizers):
+            for store_folder, (corpus,), drops in data.new_stores(tokenizers):
                 rows = _count_tokens(read(corpus, tokenizers.source, drops), corpus, drops)
-                # Targets are stored as ids as well: classes, or both halves of a float32, which need all 16 bits.
+                # Targets are stored as ids as well: as classes, or as the halves of a float32, which need all 16 bits.
                 vocab_size = max(len(tokenizers.source), SMALL_VOCABULARY)
-                store = PairStore.write(place, at_least_one(rows, corpus.source, drops), vocab_size)
+                store = PairStore.write(store_folder, at_least_one(rows, corpus.source, drops), vocab_size)
                 report(f"{corpus.source}: {counted(len(store), 'examples')}, {drops}")
                 for line in drops.remark_lines(len(store), max_length):
                     report(line)

@@ -28,7 +28,7 @@ from heedful.wording import counted
 REPORT = "report.json"  # counts of dropped examples and unknown tokens, and the digest
 TOKENIZER = "tokenizer"
 VALID = "valid"  # name of the validation store
-FORMAT = 2  # of the stores as well
+FORMAT = 2  # of the report and the stores
 DAMAGED = "damaged"  # stands for the digest of data whose report is damaged
 
 ALLOW_BUILD: ContextVar[bool] = ContextVar("ALLOW_BUILD", default=True)
@@ -51,7 +51,7 @@ class PreparedData(Generic[S]):
 
     @property
     def stores(self) -> tuple[S, ...]:
-        """All stores, with the validation store last."""
+        """All stores; the validation store is the last."""
         return self.train if self.valid is None else (*self.train, self.valid)
 
     def check_unchanged(self) -> None:
@@ -62,9 +62,9 @@ class PreparedData(Generic[S]):
 
 @dataclass
 class DataFolder(Generic[S]):
-    """Folder for the prepared data of a recipe: opened if it is up to date, otherwise built.
+    """Folder for the prepared data of a recipe. The data is opened if it is up to date, and otherwise built.
 
-    A preparation calls `stored`, and if that returns None, builds the data and opens it:
+    A preparation calls `stored` and, if that returns None, builds the data and opens it:
 
         with data.build(overlap_texts):
             for store_folder, corpora, drops in data.new_stores(tokenizers):
@@ -73,34 +73,34 @@ class DataFolder(Generic[S]):
     """
 
     recipe: Recipe  # its data and tokenizer tables are used
-    # For this data only. Data prepared from something else is replaced; a run that must not resume with different data
-    # first compares `data_digest(recipe)` with the digest that it started with.
+    # It is for this data only. Data prepared from something else is replaced; a run that must not resume with different
+    # data first compares `data_digest(recipe)` with the digest that it started with.
     folder: Path
     open_store: Callable[[Path], S]
     corpora: Mapping[str, Sequence[CorpusConfig]]  # of each store, by folder name; the validation data last
     report: Callable[[str], None]  # called with progress messages
-    # Those of a model to be tested: then the data is only a test set, which is stored anew and not reused later. None:
-    # the tokenizers are made from the data.
+    # The tokenizers of a model to be tested: the data is then only a test set, which is prepared anew each time. None
+    # if the tokenizers are made from the data.
     test_tokenizers: TokenizerPair | None = None
     load_tokenizers: Callable[[Path], TokenizerPair] = TokenizerPair.load
     settings: str = ""  # what the stores depend on besides `data_digest`, in words
 
     def __post_init__(self) -> None:
         self.drops = DropReport()
-        self._new = self.folder  # where stores are written
-        # Dates first: a file that changes while its digest is computed is detected at the end.
+        self._new = self.folder  # the folder to which stores are written
+        # The dates are read first, so that a file that changes while its digest is computed is detected at the end.
         self._dates = [] if self.test_tokenizers else file_dates(self.recipe.data)
         self.digest = "" if self.test_tokenizers else data_digest(self.recipe)
 
     def stored(self) -> PreparedData[S] | None:
-        """Open the data of an earlier preparation; None if it must be built."""
+        """Open the data of an earlier preparation; return None if it must be built."""
         if self.test_tokenizers:
             return None
         return load_stored(self.folder, self.digest + self.settings, self._open, self.report)
 
     @contextmanager
     def build(self, overlap_texts: Texts) -> Iterator[None]:
-        """Build the data within the block, in a temporary folder that gets its name at the end.
+        """Context manager whose block builds the data, in a temporary folder that is renamed at the end.
 
         The block writes the stores. `overlap_texts` reads the texts of a corpus, to report validation and test texts
         that are also in the training data.
@@ -114,12 +114,12 @@ class DataFolder(Generic[S]):
             self._new, self.drops = temporary, drops
             yield
             report_overlap(self.recipe.data, overlap_texts, self.report)
-            # Dates are cheap to compare, but an identical copy also changes them: then the digest decides.
+            # Dates are cheap to compare, but an identical copy of a file has another date: then the digest decides.
             if file_dates(self.recipe.data) != self._dates and data_digest(self.recipe) != self.digest:
                 raise InputError("a data file changed while it was being prepared; run the same command again")
 
     def new_stores(self, tokenizers: TokenizerPair) -> Iterator[tuple[Path, Sequence[CorpusConfig], DropReport]]:
-        """Save the tokenizers, and yield the folder of each store to write, its corpora, and its drop counts."""
+        """Save the tokenizers, and yield the folder of each store to write, its corpora, and a report for its drops."""
         if self.test_tokenizers is None:
             tokenizers.save(self._new / TOKENIZER)
         for name, corpora in self.corpora.items():
@@ -150,7 +150,7 @@ class DataFolder(Generic[S]):
 
 @contextmanager
 def read_only() -> Iterator[None]:
-    """Context manager: prepared data is only read; data that would have to be built is an error."""
+    """Context manager in whose block prepared data is only read. Data that would have to be built is an error."""
     token = ALLOW_BUILD.set(False)
     try:
         yield
@@ -168,9 +168,9 @@ def load_or_build(
     """Read prepared data from a folder if its digest matches; otherwise build the data first.
 
     Args:
-        folder: Where the data is. Data prepared from something else is replaced.
+        folder: The folder of the data. Data prepared from something else is replaced.
         digest: The digest of everything that the data depends on.
-        build: Writes the data to a temporary folder, which then gets its name, and returns what it dropped.
+        build: Writes the data to a temporary folder, which is then renamed, and returns a report of what it dropped.
         read: Reads the data from `folder`; its argument is the report of what `build` dropped.
         report: Called with progress messages.
 
@@ -187,7 +187,10 @@ def load_or_build(
 
 
 def load_stored(folder: Path, digest: str, read: Callable[[DropReport], T], report: Callable[[str], None]) -> T | None:
-    """Read the data in a folder; None if it must be built. Arguments and errors are those of `load_or_build`."""
+    """Read the data in a folder, or return None if it must be built.
+
+    Arguments and errors are those of `load_or_build`.
+    """
     stored = _stored_report(folder)
     if stored and stored[1:] == (1, digest):
         report(f"{folder}: prepared again (an older version of heedful prepared it)")
@@ -211,7 +214,10 @@ def load_stored(folder: Path, digest: str, read: Callable[[DropReport], T], repo
 
 @contextmanager
 def new_folder(folder: Path, digest: str) -> Iterator[tuple[Path, DropReport]]:
-    """Write a prepared-data folder atomically: yield its temporary folder, and the report that is stored with it."""
+    """Context manager that writes a folder of prepared data atomically.
+
+    It yields the temporary folder, and the report that is stored with the data.
+    """
     with named_write_errors(folder), atomic_folder(folder) as writer:
         drops = DropReport()
         yield writer.path, drops
@@ -221,7 +227,7 @@ def new_folder(folder: Path, digest: str) -> Iterator[tuple[Path, DropReport]]:
 
 
 def _stored_report(folder: Path) -> tuple[DropReport, int, str] | None:
-    """Return the report, format and digest of the data in a folder; None for a missing or empty folder."""
+    """Return the report, format and digest of the data in a folder, or None for a missing or empty folder."""
     try:
         if not folder.exists() or not any(folder.iterdir()):
             return None
@@ -238,13 +244,16 @@ def _stored_report(folder: Path) -> tuple[DropReport, int, str] | None:
 
 
 def one_store_each(data: DataConfig) -> Mapping[str, Sequence[CorpusConfig]]:
-    """Map store names to their corpora: train-0, train-1, ... and valid."""
+    """Map the names of stores to their corpora: "train-0", "train-1" and so on, and "valid"."""
     train = {f"train-{number}": [corpus] for number, corpus in enumerate(data.train)}
     return {**train, **({VALID: [data.valid]} if data.valid else {})}
 
 
 def one_store_for_all(data: DataConfig) -> Mapping[str, Sequence[CorpusConfig]]:
-    """Map "train" to all training corpora and "valid" to the validation data; if there is only a test set, "test"."""
+    """Map "train" to all training corpora and "valid" to the validation data.
+
+    Without training corpora, the data is a test set, and its store is named "test".
+    """
     train = {"train": data.train} if data.train else {}
     return {**train, **({VALID if train else "test": [data.valid]} if data.valid else {})}
 
@@ -257,7 +266,7 @@ def require_training_data(recipe: Recipe, noun: str = "data", fields: str = "sou
 def at_least_one(
     items: Iterable[T], name: str, drops: DropReport, unit: str = "examples", remedy: str = "check the file"
 ) -> Iterator[T]:
-    """Yield examples or pairs unchanged, and raise an error at the end if there was none."""
+    """Yield examples or pairs unchanged, and raise an error at the end if there were none."""
     empty = True
     for item in items:
         empty = False
@@ -301,7 +310,8 @@ def data_digest(recipe: Recipe) -> str:
     if recipe.tokenizer.path:
         tokenizers = TokenizerPair.load(Path(recipe.tokenizer.path))
         tokenizer_path = [tokenizers.source.digest, tokenizers.target.digest]
-    # BPE dropout takes place in training, after the stores; a tokenizer is identified by its content, not by its path.
+    # BPE dropout is applied in training and does not change the stores. A tokenizer is identified by its content, not
+    # by its path.
     parts: dict[str, object] = {
         "format": DIGEST_FORMAT,
         "task": recipe.task,
@@ -310,7 +320,7 @@ def data_digest(recipe: Recipe) -> str:
         "data": {key: value for key, value in asdict(data).items() if key not in NOT_IN_DIGEST},
         "tokenizer": asdict(recipe.tokenizer) | {"dropout": 0.0, "path": tokenizer_path},
     }
-    if data.variants != VariantConfig():  # otherwise the digest is that of versions without them
+    if data.variants != VariantConfig():  # otherwise, the digest is the same as in versions without variants
         parts["variants"] = asdict(data.variants)
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -372,7 +382,7 @@ def files_digest(files: Sequence[Path], folder: Path) -> str:
             content = hashlib.sha256(file.read_bytes()).hexdigest()
         except OSError as error:
             raise InputError(f"{file}: cannot be read ({error.strerror or error})") from error
-        # Names matter as well: a search shows images by their paths, and a renamed one must not keep its old path.
+        # Names matter as well: a search shows images with their paths, which must be the current ones.
         digest.update(json.dumps([file.relative_to(folder).as_posix(), content]).encode())
     return digest.hexdigest()
 
@@ -381,7 +391,7 @@ def files_digest(files: Sequence[Path], folder: Path) -> str:
 # character by character except for surrounding space, or a near copy: the same except for case, punctuation and space.
 # Texts with different numbers are different texts. Memory grows only with the held-out text.
 
-MAX_HELD_OUT = 200_000  # held-out texts that are looked up
+MAX_HELD_OUT = 200_000  # number of held-out texts that are looked up
 MAX_EXAMPLES = 3  # in a message
 MAX_EXAMPLE_CHARACTERS = 60
 NO_LETTER = re.compile(r"[\W_]+")
@@ -392,7 +402,7 @@ MIN_LINE_CHARACTERS = 40  # in a line of running text: shorter ones recur by cha
 class Overlap:
     """Counts of held-out texts that are also in the training data, exactly or nearly, with a few examples."""
 
-    texts: int  # held-out texts that were looked up
+    texts: int  # number of held-out texts that were looked up
     exact: int = 0
     near: int = 0  # near copies, exact ones excluded
     examples: list[str] = field(default_factory=list)
@@ -413,19 +423,18 @@ def lines_of(text: str) -> Iterator[str]:
 
 
 def folded(text: str) -> str:
-    """Fold a text to find near duplicates: without case, punctuation and space."""
+    """Remove case, punctuation and spaces from a text, to find near duplicates."""
     return NO_LETTER.sub("", text.casefold())
 
 
 def overlap(held_out: Iterable[str], training: Iterable[str]) -> Overlap:
-    """Count the held-out texts that are also in the training data, exactly or nearly; both are read once."""
+    """Count the held-out texts that are also in the training data, exactly or nearly. Both are read once."""
 
     def hash_of(text: str) -> int:
         return int.from_bytes(blake2b(text.encode("utf-8"), digest_size=8).digest(), "little")
 
     def near_hash_of(text: str) -> int:
-        # A text that consists only of punctuation folds to an empty text, and would be a near copy of all others like
-        # it.
+        # A text that consists only of punctuation folds to an empty text, and would be a near copy of all such texts.
         return hash_of(folded(text) or text)
 
     texts = [text.strip() for text in islice(held_out, MAX_HELD_OUT) if text.strip()]
@@ -454,7 +463,7 @@ def report_overlap(data: DataConfig, texts: Texts, report: Callable[[str], None]
         if corpus is None:
             continue
         try:
-            # Only a report: a test set that cannot be read must not stop training.
+            # This is only a report: a test set that cannot be read must not stop training.
             shared = overlap(texts(corpus), (text for part in data.train for text in texts(part)))
         except InputError as error:
             report(f"{name} data: not compared with the training data: {error}")

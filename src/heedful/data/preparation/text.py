@@ -39,7 +39,7 @@ def prepare_running_text(
 
     def write_stream(folder: Path, texts: Iterator[str], tokenizer: Tokenizer) -> str:
         def documents() -> Iterator[Encoded]:
-            # In chunks: one document at a time leaves cores idle, and all of them do not fit into memory.
+            # Documents are encoded in chunks: one at a time would leave cores idle, and all might not fit into memory.
             while chunk := list(islice(texts, CHUNK)):
                 for text, ids in zip(chunk, tokenizer.encode_lines(chunk), strict=True):
                     yield ids, len(text.encode("utf-8"))
@@ -83,13 +83,13 @@ def _prepare(
         with data.build(lambda corpus: long_lines(corpus, recipe.data)):
             if tokenizers is None:
                 tokenizers = one_tokenizer(recipe, all_texts(recipe.data.train, recipe, DropReport()), report)
-            for place, corpora, drops in data.new_stores(tokenizers):
-                size = write_texts(place, all_texts(corpora, recipe, drops), tokenizers.source)
-                # The stored ids are counted, because only `write_texts` sees the ids of the documents before that.
-                ids = open_store(place).ids
+            for store_folder, corpora, drops in data.new_stores(tokenizers):
+                size = write_texts(store_folder, all_texts(corpora, recipe, drops), tokenizers.source)
+                # The stored ids are counted, because only `write_texts` sees the ids before they are stored.
+                ids = open_store(store_folder).ids
                 tokens = UnknownTokens(int((ids != EOS).sum()), int((ids == UNK).sum()))
                 drops.tokens[f"tokens of {', '.join(corpus.source for corpus in corpora)}"] = tokens
-                report(f"{place.name}: {size}, {drops}")
+                report(f"{store_folder.name}: {size}, {drops}")
         prepared = data.built()
     return prepared
 
@@ -118,7 +118,7 @@ def check_passages(recipe: Recipe) -> None:
 
 
 def fewest_documents(recipe: Recipe, most: int) -> int:
-    """Count the training documents and the validation documents, up to `most` each; return the smaller number."""
+    """Return the smaller of the numbers of training and validation documents, each counted up to `most`."""
     parts = [recipe.data.train, *([(recipe.data.valid,)] if recipe.data.valid else [])]
     return min(sum(1 for _ in islice(all_texts(part, recipe, DropReport()), most)) for part in parts)
 
@@ -129,7 +129,7 @@ def long_lines(corpus: CorpusConfig, data: DataConfig) -> Iterator[str]:
 
 
 def all_texts(corpora: Sequence[CorpusConfig], recipe: Recipe, drops: DropReport) -> Iterator[str]:
-    """Yield the texts of all documents of some corpora; `drops` counts what is left out."""
+    """Yield the texts of all documents in some corpora, and count those that are left out in `drops`."""
     texts = (document.text for corpus in corpora for document in read_documents(corpus, recipe.data, drops))
-    source = corpora[0].source if corpora else ""  # an evaluation has no training corpora and does not read them
+    source = corpora[0].source if corpora else ""  # in an evaluation, there are no training corpora, and none are read
     return at_least_one(texts, source, drops, "texts", "check the files")

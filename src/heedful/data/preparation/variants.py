@@ -1,4 +1,4 @@
-"""Variants of training pairs, written as people type: without final punctuation, in capitals, or in lower case."""
+"""Variants of training pairs, as if typed in haste: without final punctuation, in capitals, or in lower case."""
 
 import string
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from heedful.data.readers.corpus import SentencePair
 FINAL = string.whitespace + ".!?…。！？؟۔।"  # marks before a closing quotation mark are kept
 
 Change = Callable[[str, str], tuple[str, str]]
-CHANGES: dict[str, Change] = {  # by their settings
+CHANGES: dict[str, Change] = {  # by setting
     "unpunctuated": lambda source, target: (source.rstrip(FINAL), target.rstrip(FINAL)),
     "upper_case": lambda source, target: (source.upper(), target.upper()),
     "lower_case": lambda source, target: (source.lower(), target),
@@ -18,17 +18,17 @@ CHANGES: dict[str, Change] = {  # by their settings
 
 
 class Variant(SentencePair):
-    """A sentence pair that was derived from another one."""
+    """Sentence pair that was derived from another one."""
 
 
 def variants(pair: SentencePair, config: VariantConfig) -> Iterator[Variant]:
     """Yield the variants of a pair that differ from it and have text on both sides.
 
-    A hash of the pair decides whether it has a variant, so that neither the order nor other pairs matter.
+    A hash of the pair decides which variants it has, so that neither the order nor other pairs matter.
     """
     for name, change in CHANGES.items():
         share = getattr(config, name)
-        # The key makes the choices for two changes independent: a pair may have one variant, several or none.
+        # The key makes the choices of different variants independent: a pair may have one variant, several or none.
         if share and pair_hash(pair.source, pair.target, name) < share * 2**64:
             source, target = change(pair.source, pair.target)
             if source.strip() and target.strip() and source != pair.source:

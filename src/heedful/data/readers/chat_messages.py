@@ -11,24 +11,24 @@ SPACES = re.compile(r"[ \t]+")
 
 
 class Turns(NamedTuple):
-    """Turns of a dialogue, and the indices of the replies to be learned, from 0."""
+    """Turns of a dialogue, and the indices of the replies to be learned, counted from 0."""
 
     texts: list[Any]
     replies: list[int]
 
 
 def turns_of(entries: Sequence[Any]) -> Turns:
-    """Return the turns of a list of texts or of messages; an entry that is neither is returned unchanged.
+    """Return the turns of a list of texts or of messages. An entry that is neither is returned unchanged.
 
-    Replies are the messages of an assistant; for texts, and for messages without an assistant, all turns but the first.
-    A message without text that is not a reply, such as an empty system prompt, is left out.
+    Replies are the messages of an assistant or, for texts and for messages without an assistant, all turns but the
+    first. A message without text that is not a reply, such as an empty system prompt, is left out.
     """
     for author, text in MESSAGE_KEYS:
         if all(isinstance(message, dict) and {author, text} <= message.keys() for message in entries):
             messages = [(text_of_message(message[text]), message[author] in ANSWERERS) for message in entries]
             turns = [(content, is_reply) for content, is_reply in messages if content != "" or is_reply]
             # The first turn has no context, so it cannot be learned as a reply.
-            replies = [place for place, (_, is_reply) in enumerate(turns) if place and is_reply]
+            replies = [index for index, (_, is_reply) in enumerate(turns) if index and is_reply]
             return Turns([content for content, _ in turns], replies or list(range(1, len(turns))))
     return Turns(list(entries), list(range(1, len(entries))))
 
@@ -41,14 +41,14 @@ def text_of_message(content: Any) -> Any:
 
 
 def one_turn(text: str) -> str:
-    """Return a turn without tabs, which would end it."""
+    """Return a turn without tabs, which would split it into several turns."""
     return SPACES.sub(" ", text.strip())
 
 
 def context_of(entries: Sequence[Any]) -> str | None:
-    """Join the turns to reply to with tabs, without a final reply of an assistant.
+    """Join the turns of a context with tabs, leaving out an assistant's reply at the end.
 
-    Returns None if such turns are missing, or one of them is not text.
+    Return None if there are no such turns, or if one of them is not text.
     """
     turns, _ = turns_of(entries)
     last = entries[-1] if entries else None

@@ -1,4 +1,4 @@
-"""Columns of a table and keys of JSON objects: whether there is a header, and what each column contains."""
+"""Columns of a table or keys of JSON objects: whether a table has a header, and what each column contains."""
 
 import json
 import math
@@ -21,7 +21,7 @@ def _named(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-# Usual column names, in lower case. A row of such names, all of them different, is hardly ever data.
+# Usual column names, in lower case. A row of such names, all of them distinct, is hardly ever data.
 TEXT_NAMES = _named(
     "source src text texts sentence sentence1 sentence_1 text_a document article review reviews comment content body"
     " message tweet question query premise input prompt instruction title headline caption transcript transcription"
@@ -62,8 +62,8 @@ def is_header(first: Sequence[str], others: Iterable[Sequence[str | None]]) -> b
 
     Each of its cells must look like a name; the first may be empty, above row numbers that a program has added. In
     addition, either all names must be well-known column names, or no name may occur again in its column, and at least
-    one column must contain only numbers, or only a few labels that occur more than once each. `others` are the cells of
-    the other rows, None where bad UTF-8 was skipped; they are read only if the names are not well known.
+    one column must contain only numbers, or only a few labels that each occur more than once. `others` are the cells of
+    the other rows, with None where bad UTF-8 was skipped. They are read only if some names are not well known.
     """
     cells = [cell.strip() for cell in first]
     names = cells[1:] if cells[:1] == [""] else cells
@@ -82,7 +82,7 @@ def is_header(first: Sequence[str], others: Iterable[Sequence[str | None]]) -> b
         # the header.
         if any(map(eq, cells, values)) or not any(column.all_numbers or column.few for column in columns):
             return False
-    return any(column.are_numbers_or_labels for column in columns)
+    return any(column.is_numeric_or_label for column in columns)
 
 
 def is_number(text: str) -> bool:
@@ -104,7 +104,7 @@ class _ValueCounts:
     def __init__(self) -> None:
         self.rows = 0
         self.all_numbers = True
-        self.few = True  # so few distinct values that they may be labels
+        self.few = True  # True while there are so few distinct values that they may be labels
         self.counts: dict[str, int] = {}
 
     def add(self, value: str) -> None:
@@ -117,17 +117,17 @@ class _ValueCounts:
             self.few = len(self.counts) <= MAX_LABELS
 
     @property
-    def are_numbers_or_labels(self) -> bool:
-        are_labels = self.few and self.rows >= MIN_ROWS and min(self.counts.values()) > 1
-        return self.rows > 0 and (self.all_numbers or are_labels)
+    def is_numeric_or_label(self) -> bool:
+        is_label = self.few and self.rows >= MIN_ROWS and min(self.counts.values()) > 1
+        return self.rows > 0 and (self.all_numbers or is_label)
 
 
-MAX_VALUES = 20_000  # distinct values of a column that are stored
-MAX_VALUE = 256  # characters of a stored value; longer ones are hashed
+MAX_VALUES = 20_000  # number of distinct values of a column that are stored
+MAX_VALUE = 256  # number of characters of a stored value; longer values are hashed
 MAX_DISTINCT_LABELS = 100
-LABEL_CHARACTERS = 40  # on average
-TEXT_CHARACTERS = 8  # minimum mean per cell for a column of any name to be text
-MAX_CLASS_NUMBERS = 20  # distinct whole numbers that may be classes, even if they do not start at 0 or 1
+LABEL_CHARACTERS = 40  # maximum mean length of labels
+TEXT_CHARACTERS = 8  # minimum mean length of the cells of a text column, unless its name is well known
+MAX_CLASS_NUMBERS = 20  # up to this many distinct whole numbers may be classes that do not count up from 0 or 1
 NOTE = re.compile(r"https?://|www\.|CC[ -]?BY|©|\(c\)")  # how URLs and licence notes begin
 
 Notation = Literal["point", "comma", "unclear"]
@@ -135,7 +135,7 @@ Notation = Literal["point", "comma", "unclear"]
 
 @dataclass
 class Column:
-    """Statistics of one column of a table, or of one key of JSON objects, under the name that a recipe uses for it."""
+    """Statistics of one column of a table, or of one key of JSON objects, with the name that a recipe uses for it."""
 
     name: str
     rows: int = 0
@@ -145,16 +145,16 @@ class Column:
     lists: int = 0  # cells that are lists, in JSON
     dialogues: int = 0  # cells that are lists of turns or messages
     messages: int = 0  # cells that are lists of objects
-    repeats: bool = False  # whether a value occurs more than once
-    values: set[str] = field(default_factory=set)  # or their hashes
+    repeats: bool = False  # True if a value occurs more than once
+    values: set[str] = field(default_factory=set)  # distinct values, or their hashes
     notes: int = 0  # cells that are URLs or licence notes
-    has_fractions: bool = False  # whether a number is not whole
+    has_fractions: bool = False  # True if a number is not whole
     decimal_commas: int = 0  # numbers such as 4,37, which a thousands separator cannot explain
     grouped: int = 0  # numbers such as 1,234,567, which a decimal comma cannot explain
-    unclear: int = 0  # numbers such as 38,000
+    unclear: int = 0  # numbers such as 38,000, which both can explain
 
     def add(self, cell: str) -> None:
-        """Add one cell of the column to its statistics; empty ones count only as rows."""
+        """Add one cell of the column to its statistics. An empty cell only counts as a row."""
         self.rows += 1
         if not cell.strip():
             return
@@ -182,7 +182,7 @@ class Column:
 
     @property
     def notation(self) -> Notation:
-        """How numbers are written: with a decimal point (and groups of digits), or with a decimal comma, or unclear."""
+        """Notation of the numbers: a decimal point (perhaps with groups of digits), a decimal comma, or unclear."""
         if self.decimal_commas:
             return "unclear" if self.grouped else "comma"
         return "unclear" if self.unclear and not self.grouped else "point"
@@ -196,9 +196,9 @@ class Column:
             return len(self.values) > 2
         if not self.is_label:
             return True
-        # numbered classes are the whole numbers from 0 or 1 to the largest one
+        # Numbered classes are all whole numbers from 0 or 1 to the largest one.
         counts_up = False
-        if self._are_whole:
+        if self._has_whole_numbers:
             numbers = sorted({int(whole_number(cell.strip()) or cell) for cell in self.values})
             counts_up = numbers[0] in (0, 1) and numbers[-1] - numbers[0] == len(numbers) - 1
         return len(self.values) > MAX_CLASS_NUMBERS and not counts_up
@@ -213,9 +213,9 @@ class Column:
         """True if the column seems to be text, not labels: most cells have several words, or its name is well known."""
         if self.all_numbers or self.lists:
             return False
-        named = self.name.strip().lower() in TEXT_NAMES | PAIR_NAMES | LANGUAGE_NAMES
-        wordy = 2 * self.spaces > self.rows and self.characters >= TEXT_CHARACTERS * self.rows
-        return (named or wordy) and not self.is_label
+        is_known_name = self.name.strip().lower() in TEXT_NAMES | PAIR_NAMES | LANGUAGE_NAMES
+        has_phrases = 2 * self.spaces > self.rows and self.characters >= TEXT_CHARACTERS * self.rows
+        return (is_known_name or has_phrases) and not self.is_label
 
     @property
     def is_dialogue(self) -> bool:
@@ -225,7 +225,7 @@ class Column:
     @property
     def is_label(self) -> bool:
         """True if the column seems to contain class labels: few distinct values, short on average."""
-        # A label occurs three times or more on average; other short values, such as names, rarely do.
+        # A label occurs at least three times on average; other short values, such as names, rarely do.
         few = 2 <= len(self.values) <= max(2, min(MAX_DISTINCT_LABELS, self.rows // 3))
         return few and not self.lists and self.characters <= LABEL_CHARACTERS * self.rows
 
@@ -233,10 +233,10 @@ class Column:
     def is_id(self) -> bool:
         """True if the column seems to contain ids or row numbers: whole numbers, all distinct or named like "id"."""
         is_named = self._last_word in ("id", "idx", "index")
-        return not self.is_called_label and (is_named or not self.repeats) and self._are_whole
+        return not self.is_called_label and (is_named or not self.repeats) and self._has_whole_numbers
 
     @property
-    def _are_whole(self) -> bool:
+    def _has_whole_numbers(self) -> bool:
         values = (cell.strip() for cell in self.values)
         return all((whole_number(value) or value).isdecimal() for value in values)
 
@@ -272,7 +272,7 @@ def columns_of(path: Path, data: DataConfig) -> list[Column]:
 
     Without a header, or with an empty name, a column is named by its number, from 1.
     """
-    # A line of a CSV file cannot be skipped, since its row may span lines; for statistics, U+FFFD is just as good.
+    # A line of a CSV file cannot be skipped, because its row may span lines; for statistics, U+FFFD is just as good.
     policy: BadUtf8 = "replace" if data.bad_utf8 == "skip" else data.bad_utf8
     columns = _columns_of_objects(path, policy) if ending_of(path) == ".jsonl" else _columns_of_table(path, policy)
     if not columns or not columns[0].rows:

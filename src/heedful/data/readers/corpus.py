@@ -40,7 +40,7 @@ TABLES = {**READERS, ".txt": rows_of_table}  # a text file with named columns is
 
 
 class SentencePair(NamedTuple):
-    """A source sentence and its translation, with their line number in the (source) file, from 1."""
+    """A source sentence and its translation, with their line number in the (source) file, counted from 1."""
 
     line: int
     source: str
@@ -52,7 +52,7 @@ ReadPairs = Callable[..., Iterator[SentencePair]]
 
 
 class TableRow(NamedTuple):
-    """A row of a corpus: some of its fields, and the line of the (source) file where the row begins, from 1."""
+    """Some fields of a row of a corpus, and the line of the (source) file where the row begins, counted from 1."""
 
     line: int
     texts: tuple[str, ...]
@@ -61,12 +61,12 @@ class TableRow(NamedTuple):
 def read_pairs(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[SentencePair]:
     """Yield the sentence pairs of a parallel corpus, or of its `part`, in file order.
 
-    If bad UTF-8 is skipped, both sides of the pair are, and `report` counts it.
+    If a line with bad UTF-8 is skipped, so is the other side of its pair, and `report` counts the pair.
     """
     if corpus.target is None and ending_of(corpus.source) not in READERS:
         raise InputError(
-            f"{corpus.source}: one file contains both languages if its name ends in .tsv, .csv or .jsonl (or in one "
-            "of these and .gz, .bz2 or .xz); if this is one language, give the file of the other as target"
+            f"{corpus.source}: there is no target, and only a .tsv, .csv or .jsonl file (which may end in .gz, .bz2 or "
+            ".xz) can contain both languages; if this is one language, give the file of the other as target"
         )
     for line, (source, target) in read_rows(corpus, data, (corpus.source_field, corpus.target_field), report):
         yield SentencePair(line, source, target)
@@ -90,8 +90,8 @@ def read_rows(
 
     Args:
         corpus: The files.
-        data: The folder that relative names refer to, and what to do with bad UTF-8.
-        fields: Names of columns or keys; in a table, also column numbers, from 1.
+        data: The settings: the folder that relative names refer to, and what to do with bad UTF-8.
+        fields: Names of columns or keys; in a table, also column numbers, counted from 1.
         report: Counts the rows with bad UTF-8 that are skipped, and a header that was recognised.
         label: The field whose value may be a number, true or false in JSON; it is yielded as JSON text.
         turns: True if a text may be a list of dialogue turns in JSON; they are joined with tabs.
@@ -117,9 +117,9 @@ def read_rows(
 
 
 def part_of(corpus: CorpusConfig, count: int, unit: str) -> tuple[int, int]:
-    """Return the range of `corpus.part` in `count` items: the first item, and the one after the last.
+    """Return the range of `corpus.part` in `count` items: the indices of the first item, and of the one after the last.
 
-    Adjacent parts, such as (0, 0.9) and (0.9, 1), share nothing and leave nothing out. `unit` is the items' name in
+    Adjacent parts, such as (0, 0.9) and (0.9, 1), share no items and leave none out. `unit` is the items' name in
     messages. Raises NoItems if `count` is 0.
     """
     begin, end = corpus.part
@@ -182,10 +182,11 @@ def _rows_of_two_files(source: Path, target: Path, fields: Fields, bad_utf8: Bad
             f"{source}, {target}: two files contain two fields, not {', '.join(fields.names)}; "
             "put all into one .tsv, .csv or .jsonl file"
         )
-    # Counted before the first pair: after a lost line, all pairs would be wrong, and only the end would show it.
+    # Lines are counted before the first pair: after a missing line all pairs would be wrong, and only the end would
+    # reveal it.
     counts = [count_lines(path) for path in (source, target)]
     if counts[0] != counts[1]:
-        # Only translations have lengths similar to their sources; the length of a label tells nothing.
+        # Only translations have lengths similar to those of their sources; the length of a label says nothing.
         hint = _drift_hint(source, target, min(counts)) if fields.label is None else "Look for a missing or extra line."
         raise InputError(
             f"{source} has {counted(counts[0], 'lines')}, but {target} has {counts[1]:,}; line n of one "
@@ -206,18 +207,18 @@ def _drift_hint(source: Path, target: Path, count: int) -> str:
     line = find_drift(source_lengths, target_lengths)
     if line is None:
         return "The line lengths agree up to the end of the shorter file: check the end of the longer one."
-    return f"From about line {line:,} on, the line lengths do not agree: look for a missing or extra line there."
+    return f"The line lengths stop agreeing at about line {line:,}: look for a missing or extra line there."
 
 
 def find_drift(source_lengths: "np.ndarray", target_lengths: "np.ndarray") -> int | None:
-    """Return the line, from 1, where two parallel files become misaligned, by line lengths; None if nowhere.
+    """Estimate the line, counted from 1, where two parallel files become misaligned; return None if they seem aligned.
 
     Translations have similar lengths, other lines do not: |log length ratio - its median| jumps where a line is missing
-    on one side. The line is the most likely place of one jump in the mean of an exponentially distributed quantity.
+    on one side. The line is the most likely position of a jump in the mean of an exponentially distributed quantity.
 
     Args:
-        source_lengths: Characters of each source line, shape (n,).
-        target_lengths: Characters of each target line, shape (n,).
+        source_lengths: Number of characters of each source line, shape (n,).
+        target_lengths: Number of characters of each target line, shape (n,).
     """
     import numpy as np
 
@@ -225,7 +226,7 @@ def find_drift(source_lengths: "np.ndarray", target_lengths: "np.ndarray") -> in
     if count < 2:
         return None
     log_ratio = np.log((source_lengths + 1) / (target_lengths + 1))
-    distance = np.abs(log_ratio - np.median(log_ratio)) + 0.05  # a few equal lines do not make a part certain
+    distance = np.abs(log_ratio - np.median(log_ratio)) + 0.05  # so that a few equal lines do not count too much
     # Likelihood of a jump after each line, with one exponential distribution before it and another after it.
     before = np.arange(1, count)
     sums = np.cumsum(distance)
@@ -241,9 +242,9 @@ def read_replies(corpus: CorpusConfig, data: DataConfig, report: DropReport | No
     """Yield pairs of context and reply from a corpus of dialogues, or from its `part`, in file order.
 
     A line of a .jsonl file is a whole dialogue, {"source": ["Hi.", "Hello!", "How are you?"]}, in which each turn but
-    the first is a reply; or one reply and its context, as a text or a list: {"source": ["Hi."], "target": "Hello!"}. A
-    turn may be a message, {"role": "user", "content": "Hi."}: then those with the role assistant are the replies. The
-    keys are `source_field` and `target_field`. Other files contain pairs, read by `read_pairs`.
+    the first is a reply; or one reply and its context, which is a text or a list: {"source": ["Hi."], "target":
+    "Hello!"}. A turn may be a message, {"role": "user", "content": "Hi."}; the replies are then the messages with the
+    role "assistant". The keys are `source_field` and `target_field`. Other files contain pairs, as in `read_pairs`.
 
     Tabs separate the turns of a context; tabs and spaces inside a turn become one space, and its line breaks are kept.
     The oldest turns are left out of a context that would be longer than `data.filters.max_characters`.
@@ -258,12 +259,12 @@ def read_replies(corpus: CorpusConfig, data: DataConfig, report: DropReport | No
     for line, turns, replies in islice(_dialogue_rows(corpus, data), begin, end):
         if not turns:
             report.drop("bad UTF-8", corpus.source, line)
-        for place in replies:
-            yield SentencePair(line, context(turns[:place], data.filters.max_characters), turns[place])
+        for index in replies:
+            yield SentencePair(line, context(turns[:index], data.filters.max_characters), turns[index])
 
 
 def context(turns: list[str], max_characters: int) -> str:
-    """Join the latest turns of a dialogue with tabs: as many as fit into `max_characters`, and at least one."""
+    """Join the latest turns of a dialogue with tabs: as many as fit into `max_characters`, but at least one."""
     first, size = len(turns) - 1, len(turns[-1])
     while first and size + len(TURN_SEPARATOR) + len(turns[first - 1]) <= max_characters:
         first -= 1
@@ -272,7 +273,7 @@ def context(turns: list[str], max_characters: int) -> str:
 
 
 def _dialogue_rows(corpus: CorpusConfig, data: DataConfig) -> Iterator[tuple[int, list[str], list[int]]]:
-    """Yield the line, the turns and the reply indices of each dialogue; no turns for bad UTF-8."""
+    """Yield the line, the turns and the reply indices of each dialogue. One with bad UTF-8 has no turns."""
     path = corpus_files(corpus, data)[0]
     for number, values in objects_of(path, data.bad_utf8):
         if values is None:

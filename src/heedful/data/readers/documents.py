@@ -1,4 +1,4 @@
-"""Documents: text files, texts in a table, or a folder of them, and the sentences of a document."""
+"""Documents from text files, tables, or folders of both, and the sentences of a document."""
 
 import os
 import re
@@ -35,7 +35,7 @@ MARK = re.compile(
     rf"(?<![.!?…])(?P<western>[.!?…]+)[{CLOSING}]*(?=\s)"
     r"|[。！？；][。！？；.!?…]*[”’」』）》】〉)\]]*"
 )
-NEXT = re.compile(rf"[\s{OPENING}]*(.?)", re.DOTALL)  # the first character that follows, after quotes and dashes
+NEXT = re.compile(rf"[\s{OPENING}]*(.?)", re.DOTALL)  # the next character other than a space, a quote or a dash
 NO_BEGINNING = ".,;:!?…&)]}，、：；。！？"
 
 CHINESE = "\u3000-\u303f\u3400-\u9fff\uf900-\ufaff\uff01-\uff5e"  # between these, a line break is not a space
@@ -53,10 +53,10 @@ BEFORE_NUMBERS = re.compile(r"nos?|vol|ch|chap|pp?|figs?|art|sec|ver", re.IGNORE
 
 
 def split_sentences(text: str) -> list[str]:
-    """Split a text into its sentences, in order; together they contain every character of the text except spaces.
+    """Split a text into its sentences, in order. Together they contain every character of the text except spaces.
 
-    A blank line always ends a sentence. A single line break is a space, or nothing between two Chinese characters, so
-    that hard-wrapped books read like any others.
+    A blank line always ends a sentence. A single line break becomes a space, or nothing between two Chinese characters,
+    so that hard-wrapped books read like any others.
     """
     sentences = []
     for wrapped in BLANK_LINE.split(text):
@@ -66,7 +66,7 @@ def split_sentences(text: str) -> list[str]:
         for mark in MARK.finditer(paragraph):
             if mark["western"] is None or _ends(paragraph, begin, mark):
                 end = mark.end()
-                # an ASCII quote may close this sentence or, after a Chinese mark, open the next one
+                # An ASCII quote may close this sentence or, after a Chinese mark, open the next one.
                 if paragraph.startswith('"', end) and paragraph.count('"', begin, end) % 2 == 1:
                     end += 1
                 sentences.append(paragraph[begin:end].strip())
@@ -96,7 +96,7 @@ def _ends(paragraph: str, begin: int, mark: re.Match[str]) -> bool:
     return not (ABBREVIATION.fullmatch(word) or INITIAL.fullmatch(word))
 
 
-Text = tuple[int, str]  # the line where a decoded text begins, from 1, and the text
+Text = tuple[int, str]  # the line where a decoded text begins, counted from 1, and the text
 
 SECTION_BREAK = 2  # blank lines
 ENDINGS = (".txt", ".text", ".md", ".jsonl")  # of files that are read in a folder; .gz, .bz2 or .xz may follow
@@ -111,7 +111,7 @@ class Document(NamedTuple):
 
 
 def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Document]:
-    r"""Yield the documents of a corpus: files in the order of their paths, documents in the order of the file.
+    r"""Yield the documents of a corpus: files in the order of their paths, documents in the order of their file.
 
     `data.documents` decides how plain text is split: "file", with the exact text except for byte order marks and for
     "\r\n", which becomes "\n"; "section", between two or more blank lines, like chapters of plain-text books;
@@ -137,7 +137,7 @@ def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | 
 
 
 def drop_made_folders(path: Path, report: DropReport) -> None:
-    """Count the folders below `path` that are left out because heedful made them; none if it is a file."""
+    """Count the folders below `path` that are left out because heedful made them. A file has none."""
     for folder in made_folders(path) if path.is_dir() else ():
         report.drop("being a run, model or recipe folder", str(folder), None)
 
@@ -164,10 +164,10 @@ def text_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
 
 
 def check_files(corpus: CorpusConfig, data: DataConfig) -> None:
-    """Check that all files of a corpus exist and begin like text; only their first lines are read."""
-    places = zip(("source", "target"), corpus_files(corpus, data), strict=False)
-    if missing := {field: path for field, path in places if not path.exists()}:
-        near = [place for path in missing.values() for place in near_paths(path, os.path.isfile)[:1]]
+    """Check that all files of a corpus exist and begin like text. Only their first lines are read."""
+    paths = zip(("source", "target"), corpus_files(corpus, data), strict=False)
+    if missing := {field: path for field, path in paths if not path.exists()}:
+        near = [similar for path in missing.values() for similar in near_paths(path, os.path.isfile)[:1]]
         hint = f"did you mean {', '.join(os.path.relpath(path, data.root) for path in near)}?" if near else ""
         table = _key_of(corpus, data)
         names = ", ".join(f'{table}{field} = "{getattr(corpus, field)}"' for field in missing)
@@ -203,7 +203,7 @@ def _texts(path: Path, corpus: CorpusConfig, data: DataConfig, report: DropRepor
 
 
 def _lines(path: Path, part: tuple[float, float], bad_utf8: BadUtf8) -> Iterator[tuple[int, str | None]]:
-    """Yield the lines of a part of a file with their line feeds; None for bad UTF-8 to be skipped.
+    """Yield the lines of a part of a file with their line feeds, or None for a line whose bad UTF-8 is to be skipped.
 
     A line that crosses a boundary of the part is cut there.
     """
@@ -211,21 +211,21 @@ def _lines(path: Path, part: tuple[float, float], bad_utf8: BadUtf8) -> Iterator
     if part == WHOLE:
         yield from lines
         return
-    # In characters of decoded text, not in bytes, so that a boundary does not split a character.
+    # The size is in characters of decoded text, not in bytes, so that a boundary does not split a character.
     size = sum(len(line or "") for _, line in numbered_lines(path, bad_utf8, ends="fold"))
     begin, end = (int(size * share) for share in part)
     if part[1] == 1:
         end = size + 1  # after the last character, so that a skipped last line is reported
-    place = 0
+    position = 0
     for number, line in lines:
-        if place >= end:
+        if position >= end:
             return
         text = line or ""
-        if line is None and place >= begin:
+        if line is None and position >= begin:
             yield number, None
-        elif inside := text[max(0, begin - place) : end - place]:
+        elif inside := text[max(0, begin - position) : end - position]:
             yield number, inside
-        place += len(text)
+        position += len(text)
 
 
 def _whole(lines: Iterator[Text]) -> Iterator[Text]:
@@ -242,10 +242,10 @@ def _paragraphs(lines: Iterator[Text]) -> Iterator[Text]:
 
 def _sections(lines: Iterator[Text]) -> Iterator[Text]:
     def section(lines: list[Text]) -> Iterator[Text]:
-        """Join lines into one text without the blank lines around it; nothing if all lines are blank."""
+        """Yield lines joined into one text, without the blank lines around it; yield nothing if all lines are blank."""
         for number, text in _whole(iter(lines)):
             if text.strip():
-                # Blank lines before the text are not part of it: its line number is that of the first line after them.
+                # Blank lines before the text are not part of it: its line number is that of the first one after them.
                 before = len(text) - len(text.lstrip("\r\n"))
                 yield number + text[:before].count("\n"), text.strip("\r\n")
 

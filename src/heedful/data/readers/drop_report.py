@@ -10,7 +10,7 @@ Reason = Literal[
     "header",  # a first row with column names, none of which the recipe uses
     "bad UTF-8",
     "bad file",  # an image or audio file that cannot be decoded
-    "being a run, model or recipe folder",  # which heedful, not the user, put into the folder that is read
+    "being a run, model or recipe folder",  # which heedful, not the user, created in the folder that is read
     "empty source",
     "empty target",
     "empty label",
@@ -22,7 +22,7 @@ Reason = Literal[
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)  # in the order in which the filters run
 
-WARN_SHARE = 0.1  # the share of dropped examples from which on a warning is shown
+WARN_SHARE = 0.1  # minimum share of dropped examples for a warning
 
 _FILL = "fill them in, or check that the right column or file is read"
 REMEDIES: dict[Reason, str] = {  # for dropped examples; headers and folders are not examples
@@ -38,21 +38,21 @@ REMEDIES: dict[Reason, str] = {  # for dropped examples; headers and folders are
     "length ratio": "check that line n of one side corresponds to line n of the other, or raise data.filters.max_ratio",
 }
 
-Remark = Literal["cut", "empty", "silent"]  # longer than data.max_length; without text; silent audio
+Remark = Literal["cut", "empty", "silent"]  # a text longer than data.max_length, an empty text, or silent audio
 REMARKS: tuple[Remark, ...] = get_args(Remark)
 
 
 @dataclass
 class DropReport:
-    """Counts of examples that were dropped, by reason, or kept with a remark, with the place of the first one."""
+    """Counts of examples that were dropped, by reason, or kept with a remark, and the location of the first of each."""
 
     counts: dict[Reason | Remark, int] = field(default_factory=dict)
     examples: dict[Reason | Remark, str] = field(default_factory=dict)
-    tokens: dict[str, UnknownTokens] = field(default_factory=dict)  # by what was counted: "target tokens of train.de"
-    bad_files: list[str] = field(default_factory=list, compare=False)  # what is wrong with each; not stored
+    tokens: dict[str, UnknownTokens] = field(default_factory=dict)  # by name, such as "target tokens of train.de"
+    bad_files: list[str] = field(default_factory=list, compare=False)  # messages about bad files, which are not stored
 
     def drop(self, reason: Reason | Remark, name: str, line: int | None) -> None:
-        """Count a dropped example in the file `name` at `line`, from 1; None for the file itself."""
+        """Count a dropped example in the file `name` at `line`, from 1, or the file itself if `line` is None."""
         self.examples.setdefault(reason, name if line is None else f"{name}, line {line}")
         self.counts[reason] = self.counts.get(reason, 0) + 1
 
@@ -62,7 +62,7 @@ class DropReport:
         self.tokens.setdefault(name, UnknownTokens()).count(ids)
 
     def merge(self, other: Self) -> None:
-        """Add the counts of another report; the place of the first example is kept."""
+        """Add the counts of another report, and keep the locations of this report's first examples."""
         for name, counts in other.tokens.items():
             total = self.tokens.setdefault(name, UnknownTokens())
             total.tokens, total.unknown = total.tokens + counts.tokens, total.unknown + counts.unknown
@@ -72,15 +72,15 @@ class DropReport:
         self.bad_files += other.bad_files
 
     def rows(self) -> list[tuple[Reason, int, str]]:
-        """Return (reason, count, place of the first dropped example), in the order in which the filters run."""
+        """Return (reason, count, location of the first dropped example), in the order in which the filters run."""
         return [(reason, self.counts[reason], self.examples[reason]) for reason in REASONS if reason in self.counts]
 
     def remarks(self) -> list[tuple[Remark, int, str]]:
-        """Return (remark, count, place of the first example) for examples that were kept although they are odd."""
+        """Return (remark, count, location of the first example) for examples that were kept although they are odd."""
         return [(remark, self.counts[remark], self.examples[remark]) for remark in REMARKS if remark in self.counts]
 
     def remark_lines(self, count: int, max_length: int) -> Iterator[str]:
-        """Yield a message for each kind of odd example among `count`: truncated or empty texts, silent audio files."""
+        """Yield a message for each kind of odd example among `count`: truncated texts, empty texts, or silent audio."""
         kinds = {
             "cut": f"texts longer than data.max_length = {max_length:,} tokens, truncated to that length",
             "empty": "empty texts, which say nothing about their labels",
@@ -95,13 +95,13 @@ class DropReport:
         return f"{sum(count for _, count, _ in rows):,} dropped" + (": " + ", ".join(dropped) if dropped else "")
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """Return counts of dropped and odd examples by reason, with the place of the first, as JSON-ready values."""
+        """Return the counts of dropped and odd examples by reason, with the location of the first, as JSON values."""
         rows = [*self.rows(), *self.remarks()]
         return {reason: {"count": count, "first": example} for reason, count, example in rows}
 
     @classmethod
     def from_dict(cls, values: dict[str, dict[str, Any]], tokens: dict[str, dict[str, int]] | None = None) -> Self:
-        """Return the report that `to_dict` turned into JSON-ready values, with token counts by name."""
+        """Create a report from the JSON values that `to_dict` returns, and from token counts by name."""
         reasons: list[Reason | Remark] = [reason for reason in (*REASONS, *REMARKS) if reason in values]
         return cls(
             counts={reason: values[reason]["count"] for reason in reasons},
@@ -111,12 +111,12 @@ class DropReport:
 
 
 def left_out_line(drops: DropReport, remaining: int) -> str | None:
-    """Return a warning with the remedy if a large share of all examples is dropped; None otherwise."""
+    """Return a warning with a remedy if a large share of all examples was dropped, else None."""
     rows = [row for row in drops.rows() if row[0] in REMEDIES]
     total = sum(count for _, count, _ in rows)
     if not rows or total < WARN_SHARE * (remaining + total):
         return None
-    # One remedy at a time: that for the most frequent reason saves the most examples.
+    # Give one remedy at a time: the one for the most frequent reason saves the most examples.
     reason, count, first = max(rows, key=lambda row: row[1])
     what = f"{total / (remaining + total):.0%} of the examples are left out, {count:,} of them for {reason}"
     return f"{what} (first: {first}); {REMEDIES[reason]}"

@@ -1,4 +1,4 @@
-"""Text files as lines, plain or compressed, split only at line feeds; and the files of a folder."""
+"""Lines of text files, plain or compressed, split only at line feeds; and the files in a folder."""
 
 import re
 import tomllib
@@ -17,7 +17,8 @@ from heedful.storage.paths import unreadable
 
 RUN = "heedful.lock"  # is in a run folder from the beginning
 WEIGHTS = ("model.safetensors", "pytorch_model.bin", "model.bin")
-DESCRIPTIONS = ("recipe.json", "config.json", "source_vocabulary.txt", "shared_vocabulary.txt")  # or of other toolkits
+# Files next to the weights, in heedful's models and in those of other toolkits.
+DESCRIPTIONS = ("recipe.json", "config.json", "source_vocabulary.txt", "shared_vocabulary.txt")
 RECIPE = "config.toml"
 RECIPE_KEYS = {"data", "task", "preset", "model"}  # a recipe has at least one of them
 
@@ -32,7 +33,7 @@ def visible_files(folder: Path) -> Iterator[Path]:
 
 
 def visible_folders(folder: Path) -> list[Path]:
-    """List the folders in a folder, and links to folders, by name, without hidden ones and those made by heedful."""
+    """List the folders in a folder, and links to folders, by name, except hidden ones and those made by heedful."""
     return [path for path, is_folder in _visible(folder) if is_folder and not is_made(path)]
 
 
@@ -54,7 +55,7 @@ def is_made(folder: Path) -> bool:
 
 
 def _below(folder: Path, parents: tuple[Path, ...]) -> Iterator[tuple[Path, bool]]:
-    """Yield the files below a folder, and with True the folders that heedful made, which are not entered."""
+    """Yield the files below a folder with False, and folders that heedful made, which are not entered, with True."""
     for path, is_folder in _visible(folder):
         if not is_folder or is_made(path):
             yield path, is_folder
@@ -63,7 +64,7 @@ def _below(folder: Path, parents: tuple[Path, ...]) -> Iterator[tuple[Path, bool
 
 
 def _visible(folder: Path) -> list[tuple[Path, bool]]:
-    """List the paths in a folder by name, without hidden ones, and whether each is a folder."""
+    """List the paths in a folder by name, without hidden ones, each with True if it is a folder."""
     try:
         with scandir(folder) as entries:
             visible = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
@@ -76,14 +77,14 @@ def _visible(folder: Path) -> list[tuple[Path, bool]]:
 
 
 BadUtf8 = Literal["error", "skip", "replace"]
-LineEnds = Literal["strip", "fold", "keep"]  # without line breaks; with "\n" in place of "\r\n"; unchanged
+LineEnds = Literal["strip", "fold", "keep"]  # remove line breaks; replace "\r\n" with "\n"; keep line breaks unchanged
 ByteStream = IO[bytes]
 
-WHOLE = (0.0, 1.0)  # the part of a corpus that is all of it
+WHOLE = (0.0, 1.0)  # the part that is the whole corpus
 TABLE_ENDINGS = (".tsv", ".csv", ".jsonl")  # of files that `heedful.data.readers.rows` reads
 
-BLOCK = 1 << 20  # bytes read at a time to count lines
-MARK_BYTES = 1 << 10  # bytes of a line that show whether it contains more than byte order marks
+BLOCK = 1 << 20  # number of bytes read at a time to count lines
+MARK_BYTES = 1 << 10  # number of bytes of a line that show whether it contains more than byte order marks
 MAX_LINE_BYTES = 1 << 26  # a longer line means that the file is not text, and would have to be kept in memory
 
 SURROGATE = re.compile(b"\xed[\xa0-\xbf][\x80-\xbf]")  # UTF-8 of a JSON escape without its other half
@@ -121,7 +122,7 @@ class NoItems(InputError):
 
 
 def corpus_files(corpus: CorpusConfig, data: DataConfig) -> tuple[Path, ...]:
-    """Return the paths of the one or two files of a corpus; relative names are resolved against `data.root`."""
+    """Return the paths of the one or two files of a corpus. Relative names are resolved against `data.root`."""
     names = [corpus.source] if corpus.target is None else [corpus.source, corpus.target]
     paths = tuple(Path(data.root) / name for name in names)
     for path in paths:
@@ -142,25 +143,25 @@ def read_lines(path: Path, *, bad_utf8: BadUtf8 | None = None) -> Iterator[str]:
 def numbered_lines(
     path: Path, bad_utf8: BadUtf8 | None, *, longest: int | None = None, ends: LineEnds = "strip"
 ) -> Iterator[tuple[int, str | None]]:
-    """Yield the number of each line of a file, from 1, and the line; arguments as for `decode_lines`."""
+    """Yield the number of each line of a file, from 1, and the line. The arguments are those of `decode_lines`."""
     with open_bytes(path) as stream:
         lines = decode_lines(stream, str(path), bad_utf8=bad_utf8, longest=longest, ends=ends)
         yield from enumerate(lines, start=1)
 
 
 def check_text(path: Path) -> None:
-    """Check that a file can be opened and begins like text; only its first line is read."""
+    """Check that a file can be opened and begins like text. Only its first line is read."""
     next(read_lines(path, bad_utf8="replace"), None)
 
 
 def count_lines(path: Path) -> int:
-    """Count the lines of a text file, as many as `read_lines` yields when it skips none, without decoding them."""
+    """Count the lines of a text file without decoding them: as many as `read_lines` yields if it skips none."""
     check_text(path)
     lines, last = 0, b""
     with open_bytes(path) as stream:
         while block := stream.read(BLOCK):
             lines += block.count(b"\n")
-            # For `decode_lines`, byte order marks alone are not a last line; a few bytes show whether it is one.
+            # For `decode_lines`, byte order marks alone are not a last line; a few bytes are enough to tell.
             last = (last + block).rpartition(b"\n")[2][:MARK_BYTES]
     return lines + bool(last.decode("utf-8", "replace").strip("\ufeff"))
 
@@ -168,14 +169,16 @@ def count_lines(path: Path) -> int:
 def decode_lines(
     stream: ByteStream, name: str, *, bad_utf8: BadUtf8 | None, longest: int | None = None, ends: LineEnds = "strip"
 ) -> Iterator[str | None]:
-    r"""Decode a byte stream line by line; None for a line that `bad_utf8 = "skip"` drops, as parallel files need.
+    r"""Decode a byte stream line by line.
+
+    A line that `bad_utf8 = "skip"` drops is yielded as None, so that parallel files stay aligned.
 
     Args:
         stream: A binary file open for reading.
         name: The name of the stream in messages.
-        bad_utf8: What to do with a line that is not UTF-8; None: an error that does not mention the recipe's setting.
-        longest: The number of bytes that a line may have, if not `MAX_LINE_BYTES`.
-        ends: Whether lines are yielded without line breaks, with "\n" for "\r\n", or with line breaks unchanged.
+        bad_utf8: What to do with a line that is not UTF-8. None: raise an error that does not mention the recipe's key.
+        longest: Maximum number of bytes in a line, by default `MAX_LINE_BYTES`.
+        ends: What to do with line breaks: remove them, replace "\r\n" with "\n", or keep them.
     """
     longest = MAX_LINE_BYTES if longest is None else longest
     # In bytes, `readline` splits only at line feeds. Other characters that end lines, such as U+2028 for
@@ -205,7 +208,7 @@ def decode_lines(
 
 
 def decode_utf8(raw: bytes, name: str, line: int, bad_utf8: BadUtf8 | None) -> str | None:
-    """Return `raw` as text; if it is not UTF-8: raise, return None ("skip"), or insert U+FFFD ("replace")."""
+    """Decode a line; if it is not UTF-8, raise an error, return None ("skip"), or insert U+FFFD ("replace")."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -227,7 +230,7 @@ def decode_utf8(raw: bytes, name: str, line: int, bad_utf8: BadUtf8 | None) -> s
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[ByteStream]:
-    """Context manager: opens a file for reading bytes, and turns errors until its end into InputError.
+    """Context manager that opens a file for reading bytes, and turns errors in its block into an InputError.
 
     A file that is compressed with gzip, bzip2 or xz is decompressed, whatever its name.
     """
@@ -251,7 +254,7 @@ def _refuse_foreign(first_line: bytes, name: str) -> None:
     for beginning, what in FOREIGN_BEGINNINGS.items():
         if first_line.startswith(beginning):
             raise InputError(f"{name}: not UTF-8 text but {what}")
-    # These formats begin with a size: their names follow at byte 8, or at byte 4 in MP4.
+    # In these formats, the name follows a size: at byte 8, or at byte 4 in MP4.
     is_riff = first_line.startswith(b"RIFF") and first_line[8:12] in (b"WAVE", b"AVI ")
     if is_riff or (first_line.startswith(b"\0") and first_line[4:8] == b"ftyp"):
         raise InputError(f"{name}: not UTF-8 text but {AUDIO_OR_VIDEO}")

@@ -1,4 +1,4 @@
-"""Texts, or text pairs, in the columns of a table: with labels or numbers for training, without them for prediction."""
+"""Texts or text pairs in the columns of a table: with labels or numbers for training, without them for prediction."""
 
 import math
 import re
@@ -16,13 +16,13 @@ from heedful.data.readers.files import ending_of
 from heedful.data.readers.rows import MISSING, READERS, USUAL_SEPARATORS, cells_of, objects_of
 from heedful.errors import InputError
 
-LINE_ENDS = re.compile(r"\s*[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\s*")  # would split a result line
-DOMINANT_SHARE = 0.75  # the share of the largest class from which on a warning is shown
-MAX_SCORE = 1e15  # the squares of many of them are summed in float32
+LINE_ENDS = re.compile(r"\s*[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\s*")  # these would split a line of results
+DOMINANT_SHARE = 0.75  # minimum share of the largest class for a warning
+MAX_SCORE = 1e15  # the squares of many labels are summed in float32
 
 
 class Example(NamedTuple):
-    """A labelled text or text pair: its label, and the line of the file where the example begins, from 1."""
+    """A text or text pair with its label, and the line of the file where the example begins, counted from 1."""
 
     line: int
     text: str
@@ -31,7 +31,7 @@ class Example(NamedTuple):
 
 
 class ScoredText(NamedTuple):
-    """A text or text pair with a number to predict, and the line of the file where it begins, from 1."""
+    """A text or text pair with the number to predict, and the line of the file where it begins, counted from 1."""
 
     line: int
     text: str
@@ -40,11 +40,11 @@ class ScoredText(NamedTuple):
 
 
 def read_labelled(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Example]:
-    """Yield the labelled examples of a corpus, or of its `part`, in file order; each label becomes one line.
+    """Yield the labelled examples of a corpus, or of its `part`, in file order.
 
-    The text is in `source_field`, a second one in `pair_field` if that is set, and the label in `target_field`. If the
-    classes are known, a label is written as its class, as in `class_of`. Rows with an empty label are left out, and
-    `report` counts them.
+    The text is in `source_field`, a second text in `pair_field` if that is set, and the label in `target_field`. Line
+    breaks in a label become spaces. If the classes are known, a label is converted to its class, as in `class_of`. Rows
+    with an empty label are left out, and `report` counts them.
     """
     report = report or DropReport()
     pair_field = [] if corpus.pair_field is None else [corpus.pair_field]
@@ -63,13 +63,13 @@ def read_scored(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
     for line, text, pair, label in read_labelled(corpus, data, report):
         if not is_number(label):
             raise InputError(
-                f"{_place(corpus, line)}: {label!r} is not a finite number, which regression needs; is "
+                f"{_location(corpus, line)}: {label!r} is not a finite number, which regression needs; is "
                 f"target_field = {corpus.target_field!r} the right one?"
             )
         number = float(label)
         if abs(number) > MAX_SCORE:
             raise InputError(
-                f"{_place(corpus, line)}: {label} is too large for regression, whose loss is squared in float32; "
+                f"{_location(corpus, line)}: {label} is too large for regression, whose loss is squared in float32; "
                 f"give numbers up to {MAX_SCORE:.0e}, in a larger unit"
             )
         yield ScoredText(line, text, pair, number)
@@ -80,26 +80,26 @@ def labels_of(data: DataConfig) -> tuple[str, ...]:
 
     If all are numbers, they are sorted as numbers: 2 comes before 10.
     """
-    return classes(data, lambda corpus: ((x.label, _place(corpus, x.line)) for x in read_labelled(corpus, data)))
+    return classes(data, lambda corpus: ((x.label, _location(corpus, x.line)) for x in read_labelled(corpus, data)))
 
 
 def classes(data: DataConfig, read_labels: Callable[[CorpusConfig], Iterable[tuple[str, str]]]) -> tuple[str, ...]:
     """Return the classes of a recipe: `data.labels`, or all labels of the training corpora, in order.
 
-    `read_labels` yields the label of each example of a corpus, and its place for messages.
+    `read_labels` yields the label of each example of a corpus, and the location of the example for messages.
     """
     distinct, labels = set[str](), set[str]()
     for corpus in () if data.labels else data.train:
         corpus_labels = set[str]()
-        for label, place in read_labels(corpus):
+        for label, location in read_labels(corpus):
             corpus_labels.add(label)
             distinct.add(label)
             if len(distinct) > MAX_LABELS:
                 raise InputError(
-                    f"{place}: more than {MAX_LABELS:,} distinct labels, the last one {label[:40]!r}; is "
+                    f"{location}: more than {MAX_LABELS:,} distinct labels, the last one {label[:40]!r}; is "
                     f"target_field = {corpus.target_field!r} the right one?"
                 )
-        # By corpus, because one file may write 1 and another 1.0 for the same class.
+        # Labels are compared within each corpus, because one file may write 1 and another 1.0 for the same class.
         labels |= whole_labels(corpus_labels)
     names = data.labels or in_order(labels)
     if len(names) < 2:
@@ -109,9 +109,9 @@ def classes(data: DataConfig, read_labels: Callable[[CorpusConfig], Iterable[tup
 
 
 def whole_labels(labels: Iterable[str]) -> set[str]:
-    """Write the labels of a column without fractions if all are whole numbers: 1 and 2 for 1.0 and 2.0.
+    """Write the labels of a column without fractions if all are whole numbers: 1 and 2 instead of 1.0 and 2.0.
 
-    Tables write fractions if a label is missing. Labels stay unchanged if two of them are the same number.
+    Programs such as pandas add fractions if a label is missing. Labels stay unchanged if two are the same number.
     """
     distinct = set(labels)
     numbers = {number for label in distinct if (number := whole_number(label)) is not None}
@@ -125,7 +125,7 @@ def class_of(label: str, classes: Collection[str]) -> str:
 
 
 def dominance_line(counts: Mapping[str, float]) -> str | None:
-    """Return a warning with the remedy if most examples belong to one class, given the class counts; else None."""
+    """Return a warning with a remedy if most examples belong to one class, given the class counts, else None."""
     if len(counts) < 2 or not (total := sum(counts.values())):
         return None
     label = max(counts, key=lambda label: counts[label])
@@ -146,19 +146,19 @@ def in_order(labels: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(labels))
 
 
-def _place(corpus: CorpusConfig, line: int) -> str:
+def _location(corpus: CorpusConfig, line: int) -> str:
     return f"{corpus.target or corpus.source}, line {line}"
 
 
 def is_table(path: Path) -> bool:
-    """Return True if a file name ends in .tsv, .csv or .jsonl, or one of them and .gz, .bz2 or .xz."""
+    """Return True if a file name ends in .tsv, .csv or .jsonl, which .gz, .bz2 or .xz may follow."""
     return ending_of(path) in READERS
 
 
 def read_texts(
     path: Path, fields: Sequence[str], report: DropReport | None = None, *, turns: bool = False
 ) -> Iterator[TableRow]:
-    """Yield some fields of each row of a table in file order; a header is not a row, whatever columns it names."""
+    """Yield some fields of each row of a table in file order. A header is not a row, whatever columns it names."""
     report = report or DropReport()
     # `read_rows` looks for a header only in the chosen columns; here all columns help to recognise it.
     names_columns = ending_of(path) in USUAL_SEPARATORS and has_header(path)
@@ -171,15 +171,18 @@ def read_texts(
 
 
 class WholeRow(NamedTuple):
-    """A row of input; a cell of a .jsonl file is the value of its key, of any type, or `MISSING`."""
+    """A row of input. A cell of a .jsonl file is the value of its key, of any type, or `MISSING`."""
 
-    line: int  # where it begins, from 1
+    line: int  # the line where it begins, counted from 1
     texts: tuple[str, ...]  # the fields to read
     cells: tuple[object, ...]  # all cells in order
 
 
 def names_of_cells(path: Path, first: int | None) -> tuple[str, ...]:
-    """Return the names of all columns, numbers from 1 without a header, or the keys of all objects."""
+    """Return the names of all columns of a table, or the keys of all objects of a .jsonl file.
+
+    If the first row, at line `first`, is not a header, the names are numbers, counted from 1.
+    """
     if ending_of(path) == ".jsonl":
         return tuple(dict.fromkeys(key for _, values in objects_of(path, "error") for key in values or ()))
     line, cells = next(cells_of(path, "error"), (0, None))
@@ -191,14 +194,14 @@ def read_whole_rows(
     path: Path, fields: Sequence[str], columns: Sequence[str], *, turns: bool = False
 ) -> Iterator[WholeRow]:
     """Yield the rows of `read_texts` with all their cells."""
-    # Both readers go through the file in step, so that no row is stored.
+    # Both readers go through the file in step, so that no rows are stored.
     every = every_row(path, columns)
     for row in read_texts(path, fields, turns=turns):
         yield WholeRow(row.line, row.texts, next(cells for line, cells in every if line == row.line))
 
 
 def every_row(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[object, ...]]]:
-    """Yield the line and the cells of each row of a table; cells missing at the end of a row are empty."""
+    """Yield the line and the cells of each row of a table. Cells that are missing at the end of a row are empty."""
     if ending_of(path) == ".jsonl":
         for line, values in objects_of(path, "error"):
             yield line, tuple((values or {}).get(key, MISSING) for key in columns)
@@ -209,7 +212,7 @@ def every_row(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[o
 
 @dataclass(frozen=True)
 class Standardisation:
-    """Labels of a regression as the model learns them: (label - mean) / scale, which is the same in every unit.
+    """Standardisation of regression labels: a model learns (label - mean) / scale, which is the same in every unit.
 
     Attributes:
         mean: the mean of the training labels; 0 if the labels are learned unchanged.
@@ -227,7 +230,7 @@ class Standardisation:
 
     @classmethod
     def of_labels(cls, labels: Sequence[float]) -> "Standardisation":
-        """Compute mean and standard deviation of labels in float32, as they are stored; their order does not matter."""
+        """Compute the mean and standard deviation of labels in float32, as they are stored, in any order."""
         import numpy as np  # commands without torch do not need it, and it takes a tenth of their start-up time
 
         # `fsum` is exact up to the last rounding, so that the order of the corpora does not change the result.

@@ -1,4 +1,4 @@
-"""Image, audio and video files, with their classes from folders, or their classes or texts from a table."""
+"""Image, audio and video files, with classes from the names of folders, or with classes or texts from a table."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from heedful.storage.paths import likely
 from heedful.wording import counted
 
 ENDINGS = {"image": images.ENDINGS, "audio": audio.ENDINGS, "video": videos.ENDINGS}
-MAX_KINDS = 5  # kinds of unread files in a message
+MAX_KINDS = 5  # number of kinds of unread files in a message
 NOUNS = {"image": "images", "audio": "audio files", "video": "videos"}
 
 
@@ -26,43 +26,43 @@ class MediaFile(NamedTuple):
 
     path: Path
     target: str  # empty if `data.labelled` is False
-    line: int | None  # of the table that lists it, from 1
+    line: int | None  # of the table that lists it, counted from 1
 
     def place(self, corpus: CorpusConfig) -> str:
-        """Return the place of the file for messages: its path, and the line of the table that lists it."""
+        """Return the location of the file for messages: its path, and the line of the table that lists it."""
         return str(self.path) if self.line is None else f"{corpus.source}, line {self.line}: {self.path}"
 
 
 def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[MediaFile]:
-    """Yield the files of a corpus: from a folder by class and name, from a table (.csv, .tsv, .jsonl) in its order.
+    """Yield the files of a corpus: from a folder by class and name, or in the order of a table (.csv, .tsv, .jsonl).
 
-    In a folder, each folder is a class, and all files of the right kind below it belong to it; `part` applies to each
-    class. In a table, `source_field` contains the path of a file, relative to the table, and `target_field` its class
-    or text; `part` applies to its rows. With `data.labelled` = False only files are read: also those directly in the
-    folder, and only the file column of a table. Rows with an empty class or text are left out.
+    In a folder, each subfolder is a class, and all files of the right kind below it belong to the class; `part` applies
+    to each class. In a table, `source_field` contains the path of a file, relative to the table, and `target_field` its
+    class or text; `part` applies to the rows. Rows with an empty class or text are left out. If `data.labelled` is
+    False, the files directly in the folder are read as well, and only the file column of a table is read.
     """
     report = report or DropReport()
-    place = corpus_files(corpus, data)[0]
-    if not place.exists():
-        remedy = likely(place, "correct the name, or give --data FOLDER")
-        raise InputError(f"{place}: no such folder or table; {remedy}")
-    if place.is_dir():
-        drop_made_folders(place, report)
-        yield from (_by_class if data.labelled else _unlabelled)(place, corpus, data)
+    source = corpus_files(corpus, data)[0]
+    if not source.exists():
+        remedy = likely(source, "correct the name, or give --data FOLDER")
+        raise InputError(f"{source}: no such folder or table; {remedy}")
+    if source.is_dir():
+        drop_made_folders(source, report)
+        yield from (_by_class if data.labelled else _unlabelled)(source, corpus, data)
         return
-    if ending_of(place) not in TABLES or corpus.target is not None:
+    if ending_of(source) not in TABLES or corpus.target is not None:
         raise InputError(
-            f"{place}: {NOUNS[data.modality]} come from a folder with a folder for each class, or from one table "
+            f"{source}: {NOUNS[data.modality]} come from a folder with a subfolder for each class, or from one table "
             f"({', '.join(TABLES)}) that gives a file in each row; see docs/how-to/images-and-audio.md"
         )
     if not data.labelled:
         for line, (name,) in read_rows(corpus, data, (corpus.source_field,), report):
-            yield MediaFile(place.parent / name, "", line)
+            yield MediaFile(source.parent / name, "", line)
         return
     fields = (corpus.source_field, corpus.target_field)
     for line, (name, target) in read_rows(corpus, data, fields, report, label=corpus.target_field):
         if target.strip():
-            yield MediaFile(place.parent / name, class_of(target.strip(), data.labels), line)
+            yield MediaFile(source.parent / name, class_of(target.strip(), data.labels), line)
         else:
             report.drop("empty label", corpus.source, line)
 
@@ -71,7 +71,7 @@ def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[
     count = 0
     for label in in_order([path.name for path in visible_folders(folder)]):
         try:
-            # Linux allows any bytes in a name, but the classes are stored in a recipe, which is UTF-8.
+            # Linux allows any bytes in a file name, but the classes are stored in a recipe, which is UTF-8.
             label.encode()
         except UnicodeEncodeError as error:
             raise InputError(
@@ -89,8 +89,8 @@ def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[
 
 
 def _unlabelled(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[MediaFile]:
-    """Yield the files in a folder, and those below each of its folders; `part` applies to each of these groups."""
-    # By the first folder on the way to each file; () for files directly in the folder.
+    """Yield the files in a folder, and those below each of its subfolders. `part` applies to each of these groups."""
+    # Files by the subfolder that contains them; () for files directly in the folder.
     groups: dict[tuple[str, ...], list[Path]] = {}
     for path in files_below(folder, data):
         groups.setdefault(path.relative_to(folder).parts[:-1][:1], []).append(path)
@@ -109,12 +109,12 @@ def _part(files: list[Path], corpus: CorpusConfig, unit: str) -> list[Path]:
 def files_below(folder: Path, data: DataConfig) -> list[Path]:
     """List the images, audio clips or videos anywhere below a folder, by name, without hidden ones."""
     files = (path for path in visible_files(folder) if path.name.lower().endswith(ENDINGS[data.modality]))
-    # By the whole path: `part` splits this list, and the split must be the same on every system.
+    # Sort by the whole path: `part` splits this list, and the split must be the same on every system.
     return sorted(files, key=lambda path: path.relative_to(folder).as_posix())
 
 
 def other_files(folder: Path, modality: str) -> str:
-    """Return a message with the number of files of other kinds below a folder, by extension; "" if there are none."""
+    """Return a message with the number of other files below a folder, by extension, or "" if there are none."""
     others = Counter(
         path.suffix.lower() or "without an extension"
         for path in visible_files(folder)

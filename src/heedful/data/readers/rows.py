@@ -24,7 +24,7 @@ MISSING = Missing()
 
 
 def find_name(name: str, names: Sequence[str]) -> str | None:
-    """Return the equal name, or the only one that differs from `name` only in case or outer spaces; else None."""
+    """Return `name` if it is in `names`, else the only name that is equal except for case and outer spaces, if any."""
     if name in names:
         return name
     alike = {other for other in names if folded(other) == folded(name)}
@@ -48,7 +48,7 @@ SEPARATORS = {"tabs": "\t", "commas": ",", "semicolons": ";"}
 CHARACTERS = {**SEPARATORS, "pipes": "|"}
 USUAL_SEPARATORS = {".tsv": "tabs", ".csv": "commas"}
 OBJECTS = "one JSON object per line"
-MIN_AGREEMENT = 0.9  # the share of rows that must be as wide as the first one
+MIN_AGREEMENT = 0.9  # minimum share of rows that must be as wide as the first one
 DECLARED = re.compile(r'"?sep=([\t,;|])"?', re.IGNORECASE)  # Excel may write this first line
 DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
 SEPARATOR_REMEDIES = {
@@ -60,10 +60,10 @@ SEPARATOR_REMEDIES = {
 
 
 def separator_of(path: Path, bad_utf8: BadUtf8) -> str:
-    """Return what separates the columns of a table, a key of `CHARACTERS`.
+    """Return the separator of a table's columns, as a key of `CHARACTERS`.
 
-    The file extension decides or, if that separator does not split the first lines into columns, one that does: many
-    programs write semicolons or tabs to .csv files. A .txt file has tabs.
+    It is the one that the file extension suggests or, if that does not split the first lines into columns, one that
+    does: many programs write semicolons or tabs to .csv files. A .txt file has tabs.
     """
     named = USUAL_SEPARATORS.get(ending_of(path))
     if named is None:
@@ -78,10 +78,10 @@ def separator_of(path: Path, bad_utf8: BadUtf8) -> str:
         return next(name for name, character in CHARACTERS.items() if character == declared[1])
     # The extension's separator comes first: it wins if others split the lines as well.
     names = dict.fromkeys((named, *CHARACTERS)) if len(lines) > 1 else [named]  # a single line shows too little
-    cutting = [name for name in names if width(lines, name) > 1]
-    if len(cutting) > 1 and "commas" in cutting and not any("," in DECIMAL_COMMA.sub("", line) for line in lines):
-        cutting.remove("commas")  # they are inside numbers, as in 4,37
-    return cutting[0] if cutting else named
+    candidates = [name for name in names if width(lines, name) > 1]
+    if len(candidates) > 1 and "commas" in candidates and not any("," in DECIMAL_COMMA.sub("", line) for line in lines):
+        candidates.remove("commas")  # they are inside numbers, as in 4,37
+    return candidates[0] if candidates else named
 
 
 def check_objects(path: Path, bad_utf8: BadUtf8) -> None:
@@ -113,7 +113,7 @@ def width(lines: Iterable[str], separator: str) -> int:
 
     The last row may be incomplete and is ignored.
     """
-    # Between tabs, a quote is usually a character of the text; read as CSV, a single one would join all lines after it.
+    # Between tabs, a quote is usually part of the text; if it were read as CSV, it could join all lines after it.
     quoting = csv.QUOTE_NONE if separator == "tabs" else csv.QUOTE_MINIMAL
     try:
         rows = list(csv.reader((f"{line}\n" for line in lines), delimiter=CHARACTERS[separator], quoting=quoting))
@@ -123,7 +123,7 @@ def width(lines: Iterable[str], separator: str) -> int:
     return widths[0] if widths and widths.count(widths[0]) >= MIN_AGREEMENT * len(widths) else 1
 
 
-# In a table without a header, these names mean the first columns.
+# In a table without a header, these names stand for the first columns.
 USUAL_FIELDS = (("source",), ("source", "target"), ("source", "pair"), ("source", "pair", "target"))
 
 OPTIONS = "(in a command: --column and similar options)"
@@ -143,11 +143,11 @@ WIDTH_REMEDIES = {  # for a row that is shorter or longer than others
     ".tsv": "fix or remove it. For text that contains {separator} or line breaks, use .csv with quotes, or .jsonl",
 }
 
-Cells = tuple[int, list[str] | None]  # the line where a row of a table begins, and its cells; None for a skipped row
+Cells = tuple[int, list[str] | None]  # the line where a table row begins, and its cells, or None if it is skipped
 
 
 class RawRow(NamedTuple):
-    """A row of a table or .jsonl file: the line where it begins, from 1, and its fields, None for skipped bad UTF-8."""
+    """A row of a table or .jsonl file: the line where it begins, and its fields, None where bad UTF-8 was skipped."""
 
     line: int
     texts: tuple[str | None, ...]
@@ -169,8 +169,8 @@ def rows_of_table(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[Raw
     r"""Yield the rows of a table, whatever separates its columns.
 
     Between the tabs of a .tsv file, a quote is a character like any other. In other tables, quoted text may contain
-    separators and line breaks, which are kept, a blank line is not a row, and a line with bad UTF-8 cannot be skipped,
-    since it may end a quoted text.
+    separators and line breaks, which are kept; a blank line is not a row; and a line with bad UTF-8 cannot be skipped,
+    because it may end a quoted text.
     """
     columns: list[int] | None = None
     width = 0  # of the first row
@@ -200,7 +200,7 @@ def rows_of_table(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[Raw
 
 
 def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
-    """Yield the rows of a .jsonl file, one JSON object per line; a label that is not text is kept as JSON.
+    """Yield the rows of a .jsonl file, one JSON object per line. A label that is not text is kept as JSON.
 
     A label that is null becomes an empty text, like a missing label in a table.
     """
@@ -214,7 +214,7 @@ def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[R
 
 
 def objects_of(path: Path, bad_utf8: BadUtf8) -> Iterator[tuple[int, dict[str, object] | None]]:
-    """Yield the line number and the JSON object of each line in a .jsonl file; None for skipped bad UTF-8."""
+    """Yield the line number and the JSON object of each line in a .jsonl file, or None where bad UTF-8 is skipped."""
     for number, line in numbered_lines(path, bad_utf8):
         yield number, None if line is None else parse_object(line, f"{path}, line {number}")
 
@@ -230,7 +230,7 @@ def cells_of(path: Path, bad_utf8: BadUtf8) -> Iterator[Cells]:
         return
 
     def csv_lines() -> Iterator[str]:
-        # With line breaks, because they belong to the text inside quotes.
+        # Keep line breaks, because they belong to the text inside quotes.
         for number, line in numbered_lines(path, bad_utf8, ends="keep"):
             if line is None:
                 raise InputError(
@@ -258,7 +258,7 @@ def cells_of(path: Path, bad_utf8: BadUtf8) -> Iterator[Cells]:
 
 
 def _columns(first_row: list[str], names: Sequence[str], path: Path) -> tuple[list[int], bool]:
-    """Return the columns of the fields, from 0, and whether the first row is a header.
+    """Return the columns of the fields, counted from 0, and True if the first row is a header.
 
     A number is a position, not a name: the first row of unnamed data may contain a label that is the same number.
     """
@@ -283,8 +283,8 @@ def _columns(first_row: list[str], names: Sequence[str], path: Path) -> tuple[li
 def names_columns(names: Sequence[str], first_row: Sequence[str]) -> bool:
     """Return True if a first row contains one of some column names.
 
-    For the usual names, which a recipe has by default, names in a different case count only if all of them are there:
-    the first row of a dictionary may contain "Source", and a table of reviews a column "Source" for their origin.
+    The usual names, which a recipe has by default, may be in a different case only if all of them occur: the first row
+    of a dictionary may contain "Source", and a table of reviews a column "Source" for their origin.
     """
     words = [name for name in names if not name.isdecimal()]
     if any(name in first_row for name in words):
@@ -293,14 +293,19 @@ def names_columns(names: Sequence[str], first_row: Sequence[str]) -> bool:
     return len(words) > 1 and all(alike) if tuple(names) in USUAL_FIELDS else any(alike)
 
 
-def parse_object(line: str, place: str) -> dict[str, object]:
-    """Parse one line of a .jsonl file and return its JSON object."""
+def json_problem(error: Exception) -> str:
+    """Describe why one line is not JSON, without the line number of `json`, which counts from the line itself."""
+    return f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
+
+
+def parse_object(line: str, location: str) -> dict[str, object]:
+    """Parse one line of a .jsonl file and return its JSON object. Error messages begin with `location`."""
     try:
         values = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: not JSON ({error}); each line must be one object") from error
+        raise InputError(f"{location}: not JSON ({json_problem(error)}); each line must be one object") from error
     if not isinstance(values, dict):
-        raise InputError(f"{place}: a JSON {JSON_KINDS[type(values)]}, not an object; each line must be one object")
+        raise InputError(f"{location}: a JSON {JSON_KINDS[type(values)]}, not an object; each line must be one object")
     return values
 
 
@@ -309,13 +314,13 @@ def is_missing(value: object) -> bool:
     return value is None or (isinstance(value, float) and isnan(value))
 
 
-def _text_of(values: dict[str, object], key: str, fields: Fields, place: str) -> bytes:
+def _text_of(values: dict[str, object], key: str, fields: Fields, location: str) -> bytes:
     """Return a text value as bytes, to be decoded: an escaped lone surrogate is text in JSON but not in UTF-8."""
     name = find_name(key, list(values))
     if name is None:
         keys = ", ".join(map(repr, list(values)[:20])) or "none"
         raise InputError(
-            f"{place}: no key {key!r}{hint_of_name(key, list(values))}; it has {keys}. Set source_field and "
+            f"{location}: no key {key!r}{hint_of_name(key, list(values))}; it has {keys}. Set source_field and "
             f"target_field (and pair_field) to these keys {OPTIONS}"
         )
     # pandas writes NaN for a missing text, which `json.loads` reads as a number.
@@ -325,10 +330,10 @@ def _text_of(values: dict[str, object], key: str, fields: Fields, place: str) ->
     if key == fields.label and isinstance(value, int | float | None):
         value = "" if value is None else json.dumps(value)
     if value is None:
-        raise InputError(f"{place}: the value of {key!r} is null, not text; fill it in, or remove the line")
+        raise InputError(f"{location}: the value of {key!r} is null, not text; fill it in, or remove the line")
     if not isinstance(value, str):
         remedy = "choose another key" if isinstance(value, list | dict) else "put it in quotes"
-        raise InputError(f"{place}: the value of {key!r} is a JSON {JSON_KINDS[type(value)]}, not text; {remedy}")
+        raise InputError(f"{location}: the value of {key!r} is a JSON {JSON_KINDS[type(value)]}, not text; {remedy}")
     return value.encode("utf-8", "surrogatepass")
 
 

@@ -14,24 +14,24 @@ from heedful.wording import counted
 T = TypeVar("T")
 
 MAX_LINE_BYTES = 1 << 40  # JSON is often a single line
-HALF = re.compile("[\ud800-\udfff]")  # of a character: a lone surrogate
+HALF = re.compile("[\ud800-\udfff]")  # a lone surrogate, half of a character
 
 
 class GoldAnswer(NamedTuple):
-    """An accepted answer to a question: a span of the context, and the character where it begins, from 0."""
+    """An accepted answer to a question: a span of the context, and the index of its first character."""
 
     text: str
     start: int
 
 
 class SpanQuestion(NamedTuple):
-    """A question about a text, with all accepted answers; none if the text does not answer it."""
+    """A question about a text, with all accepted answers. There are none if the text does not answer it."""
 
     id: str
     question: str
     context: str
     answers: tuple[GoldAnswer, ...]
-    article: int = 1  # of the file, from 1
+    article: int = 1  # its number in the file, counted from 1
 
 
 def read_squad(corpus: CorpusConfig, data: DataConfig) -> Iterator[SpanQuestion]:
@@ -46,16 +46,16 @@ def read_squad(corpus: CorpusConfig, data: DataConfig) -> Iterator[SpanQuestion]
     text = "\n".join(line or "" for _, line in numbered_lines(path, policy, longest=MAX_LINE_BYTES))
 
     def without_halves(values: dict[str, Any]) -> dict[str, Any]:
-        """Replace half characters, which JSON can contain but UTF-8 cannot, with U+FFFD."""
+        """Replace lone surrogates, which JSON can contain but UTF-8 cannot, with U+FFFD."""
         return {key: HALF.sub("\ufffd", value) if isinstance(value, str) else value for key, value in values.items()}
 
-    # Without "replace", `_field` rejects half characters, and names the key that contains one.
+    # Without "replace", `_field` rejects lone surrogates, and names the key that contains one.
     try:
         document = json.loads(text, object_hook=without_halves if policy == "replace" else None)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON ({error}); questions are expected in SQuAD format") from error
     articles = _field(document, "data", list, str(path))
-    # By article: if questions about one text were in both parts, training data would leak into validation.
+    # Split by article: if questions about one text were in two parts, training data would leak into validation.
     begin, end = part_of(corpus, len(articles), "articles")
     ids: set[str] = set()
     for number, article in enumerate(articles[begin:end], start=begin + 1):
@@ -68,37 +68,37 @@ def read_squad(corpus: CorpusConfig, data: DataConfig) -> Iterator[SpanQuestion]
                 yield question._replace(article=number)
 
 
-def _questions(paragraph: object, place: str) -> Iterator[SpanQuestion]:
-    context = _field(paragraph, "context", str, place)
-    for entry in _field(paragraph, "qas", list, place):
-        name = _field(entry, "id", str, place)
-        here = f"{place}, question {name!r}"
-        values = _field(entry, "answers", list, here)
+def _questions(paragraph: object, location: str) -> Iterator[SpanQuestion]:
+    context = _field(paragraph, "context", str, location)
+    for entry in _field(paragraph, "qas", list, location):
+        name = _field(entry, "id", str, location)
+        where = f"{location}, question {name!r}"
+        values = _field(entry, "answers", list, where)
         if bool(values) == bool(entry.get("is_impossible", False)):
             count = counted(len(values), "answers")
-            raise InputError(f'{here}: {count}; give at least one, or none with "is_impossible": true')
+            raise InputError(f'{where}: {count}; give at least one, or none with "is_impossible": true')
         answers = []
         for value in values:
-            text, start = _field(value, "text", str, here), _field(value, "answer_start", int, here)
+            text, start = _field(value, "text", str, where), _field(value, "answer_start", int, where)
             if not text or start < 0 or not context.startswith(text, start):
                 hint = "the text does not contain it, so correct or remove the answer"
-                if places := [place for place in range(len(context)) if text and context.startswith(text, place)]:
-                    nearest = min(places, key=lambda place: abs(place - start))
-                    hint = f"set answer_start to {nearest}, the nearest place where it occurs"
-                raise InputError(f"{here}: the answer {text[:40]!r} is not at character {start} of its text; {hint}")
+                if starts := [index for index in range(len(context)) if text and context.startswith(text, index)]:
+                    nearest = min(starts, key=lambda index: abs(index - start))
+                    hint = f"set answer_start to {nearest}, the nearest position where it occurs"
+                raise InputError(f"{where}: the answer {text[:40]!r} is not at character {start} of its text; {hint}")
             answers.append(GoldAnswer(text, start))
-        yield SpanQuestion(name, _field(entry, "question", str, here), context, tuple(answers))
+        yield SpanQuestion(name, _field(entry, "question", str, where), context, tuple(answers))
 
 
-def _field(values: Any, key: str, kind: type[T], place: str) -> T:
+def _field(values: Any, key: str, kind: type[T], location: str) -> T:
     value = values.get(key) if isinstance(values, dict) else None
     if not isinstance(value, kind):
         raise InputError(
-            f"{place}: {key!r} is missing or is not a {kind.__name__}; questions are expected in SQuAD format"
+            f"{location}: {key!r} is missing or is not a {kind.__name__}; questions are expected in SQuAD format"
         )
     if isinstance(value, str) and (half := HALF.search(value)):
         raise InputError(
-            f"{place}: {key!r} contains a lone surrogate (U+{ord(half[0]):04X}), half of a character, at character "
+            f"{location}: {key!r} contains a lone surrogate (U+{ord(half[0]):04X}), half of a character, at character "
             f'{half.start()}; fix it, or set data.bad_utf8 = "replace"'
         )
     return value

@@ -14,15 +14,15 @@ from heedful.data.readers.files import ending_of, numbered_lines, read_lines
 from heedful.errors import InputError
 from heedful.text.words import CutText
 
-# O, or the kind of span that a word is in and its place there: B beginning, I inside, E or L end, S or U single (IO,
-# BIO, IOBES, BILOU).
+# O, or a word's position in a span and the span's kind: B for beginning, I inside, E or L end, S or U single (IO, BIO,
+# IOBES, BILOU).
 TAG = re.compile(r"O|[BIELSU]-\S.*")
 INSIDE = "IEL"  # prefixes of tags that may continue a span
 OPEN = "BI"  # prefixes of tags after which a span may continue
-BEGINS = {"I": "B", "E": "S", "L": "U"}  # the prefix that begins a span, for each one that may continue a span
+BEGINS = {"I": "B", "E": "S", "L": "U"}  # prefix that may continue a span -> prefix that begins one
 
 SINGLE = "S-"  # the prefix of a single-word tag, such as a part of speech, which files may omit
-TREEBANK = 10  # columns of CoNLL-U: the second is the word, the fourth its part of speech
+TREEBANK = 10  # number of columns of CoNLL-U: the second is the word, the fourth its part of speech
 NUMBER = re.compile(r"\d+")  # the number of a word in CoNLL-U; 1-2 and 1.1 are not words of a sentence
 
 NO_TAG = (
@@ -34,7 +34,7 @@ Word = tuple[int, str, str]  # the line of a word, the word, its tag
 
 
 class Tagged(NamedTuple):
-    """A tagged sentence: the line of its first word, from 1, its words, and a tag for each word."""
+    """A tagged sentence: the line of its first word, counted from 1, its words, and a tag for each word."""
 
     line: int
     words: tuple[str, ...]
@@ -42,7 +42,7 @@ class Tagged(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A span of words of one kind, such as a person's name: words `begin` to `end` - 1, from 0."""
+    """A span of words of one kind, such as a person's name: words `begin` to `end` - 1, counted from 0."""
 
     begin: int
     end: int
@@ -50,24 +50,24 @@ class Span(NamedTuple):
 
 
 def spans(tags: Sequence[str]) -> list[Span]:
-    """Return the spans that the tags of a sentence describe, in order, as found by the CoNLL-2000 script conlleval.
+    """Return the spans that the tags of a sentence describe, in order, as the CoNLL-2000 script conlleval finds them.
 
     A span continues at I-, E- or L- after B- or I- of the same kind. Any other tag except O begins one, so that every
     sequence of tags has a meaning: I- after O, after an end, or of another kind also begins a span.
     """
     spans: list[Span] = []
     before = "O"
-    for place, tag in enumerate(tags):
+    for index, tag in enumerate(tags):
         if _continues(before, tag):
-            spans[-1] = spans[-1]._replace(end=place + 1)
+            spans[-1] = spans[-1]._replace(end=index + 1)
         elif tag != "O":
-            spans.append(Span(place, place + 1, tag[2:]))
+            spans.append(Span(index, index + 1, tag[2:]))
         before = tag
     return spans
 
 
 def with_beginnings(tags: Sequence[str], scheme: Collection[str]) -> list[str]:
-    """Rewrite tags so that each span begins with B-, S- or U-, if `scheme` has that tag: IOB1 becomes BIO."""
+    """Rewrite tags so that each span begins with B-, S- or U-, if `scheme` has that tag; IOB1 becomes BIO."""
     pairs = pairwise(["O", *tags])
     return [tag if _continues(before, tag) else _beginning(tag, scheme) for before, tag in pairs]
 
@@ -138,10 +138,10 @@ def read_tagged(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
 
 
 def _sentences(corpus: CorpusConfig, data: DataConfig) -> Iterator[list[Word]]:
-    """Yield sentences; an empty word is a line with bad UTF-8 to be skipped."""
+    """Yield sentences, in which an empty word stands for a line with bad UTF-8 that is to be skipped."""
     path = corpus_files(corpus, data)[0]
     sentence: list[Word] = []
-    bare = ""  # the first tag of the file if it has no prefix; then no tag has one
+    bare = ""  # the first tag of the file if it has no prefix; no tag of the file has one then
     is_first = True
     for number, line in numbered_lines(path, data.bad_utf8):
         if line is None:
@@ -150,30 +150,30 @@ def _sentences(corpus: CorpusConfig, data: DataConfig) -> Iterator[list[Word]]:
             if sentence:
                 yield sentence
             sentence = []
-        # Comments are only between sentences: within one, a line that begins with # has a word.
+        # Comments occur only between sentences: within a sentence, a line that begins with # has a word.
         elif (sentence or not _is_comment(line, bare)) and (columns := _columns(line)):
-            place = f"{path}, line {number}"
+            location = f"{path}, line {number}"
             word, *others = columns
             if not word or not others:
                 raise InputError(
-                    f"{place}: {line[:40]!r} is not a word with a tag; they must be separated by a tab or by spaces, "
-                    "and an empty line ends a sentence"
+                    f"{location}: {line[:40]!r} is not a word with a tag; they must be separated by a tab or by "
+                    "spaces, and an empty line ends a sentence"
                 )
             bare = others[-1] if is_first and TAG.fullmatch(others[-1]) is None else bare
             is_first = False
-            sentence.append((number, word, _with_prefix(others[-1], bare, place)))
+            sentence.append((number, word, _with_prefix(others[-1], bare, location)))
     if sentence:
         yield sentence
 
 
 def _is_comment(line: str, bare: str) -> bool:
-    # Bare tags have no prefix that identifies a word: there, only "# " without a tab begins a comment.
+    # Bare tags have no prefix that identifies a word: in their files, only "# " without a tab begins a comment.
     is_word = bare and ("\t" in line or not line.startswith("# "))
     return line.startswith("#") and not is_word and TAG.fullmatch((_columns(line) or [""])[-1]) is None
 
 
 def _columns(line: str) -> list[str]:
-    """Return the columns of a line; in CoNLL-U the form and part of speech of a word, and none for other lines."""
+    """Return the columns of a line: in CoNLL-U, the form and part of speech of a word, and none for other lines."""
     line = line.rstrip(" ")
     if "\t" not in line:
         return re.split(" +", line.strip(" \t"))
@@ -184,15 +184,15 @@ def _columns(line: str) -> list[str]:
     return line.rstrip(" \t").split("\t")
 
 
-def _with_prefix(tag: str, bare: str, place: str) -> str:
+def _with_prefix(tag: str, bare: str, location: str) -> str:
     is_known = TAG.fullmatch(tag) is not None
     if bare and is_known and tag != "O":
         raise InputError(
-            f"{place}: the tag {tag[:40]!r} has a prefix, but the first tag of the file, {bare[:40]!r}, has none; "
+            f"{location}: the tag {tag[:40]!r} has a prefix, but the first tag of the file, {bare[:40]!r}, has none; "
             f"correct one of them: {bare[:40]!r} {NO_TAG} {SINGLE}{bare[:40]}"
         )
     if not bare and not is_known:
-        raise InputError(f"{place}: the tag {tag[:40]!r} {NO_TAG} {SINGLE}{tag[:40]}")
+        raise InputError(f"{location}: the tag {tag[:40]!r} {NO_TAG} {SINGLE}{tag[:40]}")
     return f"{SINGLE}{tag}" if bare else tag
 
 
@@ -200,10 +200,10 @@ USUAL_KEYS = ("words", "tokens")
 TAGGED_FILES = (".conll", ".conllu", ".bio", ".bio2", ".iob", ".iob2")  # training data for taggers
 
 
-def words_in(line: str, place: str) -> CutText:
-    """Read the words of a line: a JSON array of strings, or words separated by spaces."""
+def words_in(line: str, location: str) -> CutText:
+    """Read the words of a line, which is a JSON array of strings, or words separated by spaces."""
     words = _words_of_line(line, ())
-    return _cut_text(line.split() if words is None else words, place)
+    return _cut_text(line.split() if words is None else words, location)
 
 
 def has_word_lists(path: Path, key: str | None) -> bool:
@@ -214,24 +214,24 @@ def has_word_lists(path: Path, key: str | None) -> bool:
 
 
 def read_word_lists(path: Path, key: str | None) -> Iterator[TableRow]:
-    """Yield the words of each line of a .jsonl file, or of each tagged sentence, as a row of one `CutText`."""
+    """Yield the words of each line of a .jsonl file, or of each tagged sentence, as a row with one `CutText`."""
     if ending_of(path) in TAGGED_FILES:
         tagged = read_tagged(CorpusConfig(source=str(path.absolute())), DataConfig())
         yield from (TableRow(sentence.line, (CutText(sentence.words),)) for sentence in tagged)
         return
     keys = [key] if key else USUAL_KEYS
     for number, line in enumerate(read_lines(path), start=1):
-        words, place = _words_of_line(line, keys), f"{path}, line {number}"
+        words, location = _words_of_line(line, keys), f"{path}, line {number}"
         if words is None:
             raise InputError(
-                f"{place}: a list of words is missing, but the first line has one; each line is an array of words, or "
-                f"an object with an array under {' or '.join(map(repr, keys))} (--source-field sets another key)"
+                f"{location}: a list of words is missing, but the first line has one; each line is an array of words, "
+                f"or an object with an array under {' or '.join(map(repr, keys))} (--source-field sets another key)"
             )
-        yield TableRow(number, (_cut_text(words, place),))
+        yield TableRow(number, (_cut_text(words, location),))
 
 
 def _words_of_line(line: str, keys: Sequence[str]) -> list[object] | None:
-    """Return the array that a line of JSON is, or that it has under the first of some keys; None otherwise."""
+    """Return the array in a line of JSON: the whole value, or that of the first of `keys` present; None if neither."""
     try:
         values = json.loads(line)
     except (ValueError, RecursionError):
@@ -241,8 +241,8 @@ def _words_of_line(line: str, keys: Sequence[str]) -> list[object] | None:
     return values if isinstance(values, list) else None
 
 
-def _cut_text(words: list[object] | list[str], place: str) -> CutText:
+def _cut_text(words: list[object] | list[str], location: str) -> CutText:
     try:
         return CutText(words)
     except InputError as error:
-        raise InputError(f"{place}: {error}") from error
+        raise InputError(f"{location}: {error}") from error

@@ -2,10 +2,10 @@
 
 1. The columns given by options.
 2. Otherwise the columns given by the recipe, which are numbers in a table without a header.
-3. Otherwise the columns that `heedful init` takes for text, unless that is in doubt.
+3. Otherwise the columns in which `heedful init` recognises text, unless in doubt.
 
-A recipe may give columns by number, or leave the default, which means the first ones. If these contain labels and
-others contain text, as in a table whose label comes first, the latter are read.
+A recipe may give columns by number, or leave the default, which stands for the first columns. If these contain labels
+and others contain text, as in a table whose label comes first, the columns with text are read.
 """
 
 from collections.abc import Collection, Sequence
@@ -42,18 +42,18 @@ class TextRequest:
     """Request for the text columns of a table: names from the recipe and from options, and the model's classes."""
 
     fields: tuple[str, ...]  # names of the columns in the recipe: one for each text of a row
-    named: tuple[str | None, ...] = ()  # the names given by options, for each field, or None
-    labels: Collection[str] = ()  # classes of the model; a column with nothing else does not contain text
+    named: tuple[str | None, ...] = ()  # the name given by an option for each field, or None
+    labels: Collection[str] = ()  # classes of the model; a column that contains only classes is not text
     target: str | None = None  # the name of the recipe's column of labels or expected texts
-    language: str = "src"  # of the texts, as a code, or "src" if the recipe does not say
-    usual: Collection[str] = TEXT_NAMES  # in lower case; decides if several columns may contain text
+    language: str = "src"  # code of the language of the texts, or "src" if the recipe does not say
+    usual: Collection[str] = TEXT_NAMES  # usual names in lower case, which decide if several columns may contain text
     option: str = "--column"  # the option that sets a column, for messages
     turns: bool = False  # True if a text may be a list of turns in JSON, as for a dialogue model
 
 
 @dataclass(frozen=True)
 class ColumnChoice:
-    """Table columns to read, by name or number, and whether they are a guess that needs a warning."""
+    """Table columns to read, by name or number. `guessed` is True if they are a guess that needs a warning."""
 
     fields: tuple[str, ...]
     guessed: bool = False
@@ -80,22 +80,22 @@ def choose_columns(path: Path, request: TextRequest) -> ColumnChoice:
     if has_names and all(find_name(field, header) is not None for field in request.fields):
         return ColumnChoice(request.fields)
     columns = columns_of(path, DataConfig())
-    by_place = None if has_keys or has_header(path) else _places(request.fields, len(columns))
-    # As many columns as texts: there is nothing to choose, whatever their names.
+    by_number = None if has_keys or has_header(path) else _numbers(request.fields, len(columns))
+    # With as many columns as texts, there is nothing to choose, whatever their names.
     if len(columns) == len(request.fields):
-        return ColumnChoice(by_place or _fields_of(columns, columns, has_keys=has_keys))
+        return ColumnChoice(by_number or _fields_of(columns, columns, has_keys=has_keys))
     guessed = _guess(columns, request)
     texts = None if guessed is None else _fields_of(guessed, columns, has_keys=has_keys)
-    if by_place:
+    if by_number:
         # Columns of numbers or of model classes do not contain text. Nor do those with a few short values, such as
         # labels, unless no other columns contain text.
-        sure = texts in (None, by_place)
-        placed = [columns[int(place) - 1] for place in by_place]
-        if not any(c.all_numbers or _is_of_classes(c, request) or (c.is_label and not sure) for c in placed):
-            return ColumnChoice(by_place)
+        is_sure = texts in (None, by_number)
+        chosen = [columns[int(number) - 1] for number in by_number]
+        if not any(c.all_numbers or _has_only_classes(c, request) or (c.is_label and not is_sure) for c in chosen):
+            return ColumnChoice(by_number)
     if texts is None:
-        if by_place:
-            doubt = f"column {', '.join(by_place)}, which the recipe reads, seems to contain labels"
+        if by_number:
+            doubt = f"column {', '.join(by_number)}, which the recipe reads, seems to contain labels"
         else:
             many = len([column for column in columns if column.is_text]) > len(request.fields)
             why = "several columns may contain the text" if many else "no column seems to contain the text"
@@ -128,8 +128,8 @@ def _column_name(name: str, header: Sequence[str], path: Path, option: str) -> s
     return column
 
 
-def _places(fields: tuple[str, ...], width: int) -> tuple[str, ...] | None:
-    """Return the column numbers that `fields` mean in a table without a header; None if it has no such columns."""
+def _numbers(fields: tuple[str, ...], width: int) -> tuple[str, ...] | None:
+    """Return the numbers of the columns `fields` in a table without a header, or None if it has no such columns."""
     if all(field.isdecimal() for field in fields):
         return fields if all(0 < int(field) <= width for field in fields) else None
     if fields in USUAL_FIELDS and len(fields) <= width:
@@ -137,21 +137,21 @@ def _places(fields: tuple[str, ...], width: int) -> tuple[str, ...] | None:
     return None
 
 
-def _is_of_classes(column: Column, request: TextRequest) -> bool:
+def _has_only_classes(column: Column, request: TextRequest) -> bool:
     """Return True if each value of a column is a class of the model, whatever its case."""
     classes = set(map(folded, request.labels))
     return bool(classes) and {folded(value) for value in column.values} <= classes
 
 
 def _guess(columns: Sequence[Column], request: TextRequest) -> list[Column] | None:
-    """Guess the text columns, one for each field, as `heedful init` does; None if in doubt."""
+    """Guess the text columns, one for each field, as `heedful init` does; return None if in doubt."""
 
     def may_be_text(column: Column) -> bool:
         name = folded(column.name)
         is_target = request.target is not None and not name.isdecimal() and name == folded(request.target)
         is_other = is_target or name in LABEL_NAMES | OTHER_NAMES
         is_list = column.lists and not (request.turns and column.is_dialogue)
-        return not (is_other or column.is_note or is_list or column.all_numbers or _is_of_classes(column, request))
+        return not (is_other or column.is_note or is_list or column.all_numbers or _has_only_classes(column, request))
 
     base = base_language(request.language)
     rest = list(filter(may_be_text, columns))
@@ -166,13 +166,15 @@ def _guess(columns: Sequence[Column], request: TextRequest) -> list[Column] | No
     # The first rule that leaves one column for each field decides.
     for candidates in rounds:
         if len(candidates) == len(request.fields):
-            # the usual names of second texts, such as "context", come last
+            # The usual names of second texts, such as "context", come last.
             return sorted(candidates, key=lambda column: folded(column.name) in PAIR_NAMES)
     return None
 
 
 def _fields_of(some: Sequence[Column], columns: Sequence[Column], *, has_keys: bool) -> tuple[str, ...]:
-    """Return the names of some columns, or the number of one whose name looks like a number (except in JSON)."""
-    # A name such as "2" would be read as the second column, so the column is given by its number.
+    """Return the names of `some` of the columns of a table or of the keys of JSON objects.
+
+    In a table, a name such as "2" would be read as the second column, so such a column is given by its number.
+    """
     numbers = {id(column): str(number) for number, column in enumerate(columns, start=1)}
     return tuple(numbers[id(column)] if column.name.isdecimal() and not has_keys else column.name for column in some)

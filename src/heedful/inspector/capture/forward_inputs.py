@@ -44,7 +44,7 @@ class TokenLine:
     """Input tokens of one stack in a forward pass, with the target token at each position."""
 
     read: Pieces  # the input tokens, image patches or audio frames
-    written: Pieces | None = None  # the next token, prompts included; None for a model that does not generate
+    written: Pieces | None = None  # the next tokens, including prompts; None for a model that does not generate
 
     @property
     def said(self) -> Pieces:
@@ -70,12 +70,12 @@ class ForwardPass:
 
 
 def reading(subject: Any, value: Input, target: str | None = None) -> ForwardPass:
-    """Prepare one forward pass of any predictor over a text, image or audio, and `target`.
+    """Prepare one forward pass of any predictor over a text, image or audio, and a target.
 
     Args:
         subject: the predictor.
         value: a text; or for an image or audio model, the bytes of a file, its path, or an array.
-        target: the output of a translator, captioner or text generator; None: the model generates an output first. For
+        target: the output of a translator, captioner or text generator; if None, the model generates one first. For
             other predictors, the second text of a pair.
     """
     if isinstance(value, str) and not value.strip():
@@ -200,7 +200,7 @@ def model_of(subject: Any) -> Model:
 
 
 def user_input(subject: Any, value: object) -> Input:
-    """Check a user's input for a predictor: a text; or for an image or audio model, a file, also by its name."""
+    """Check a user's input for a predictor: a text or, for an image or audio model, a file or the name of one."""
     if not (isinstance(subject, Predictor) and subject.reads_files):
         return text_of(value)
     if not isinstance(value, SINGLE):

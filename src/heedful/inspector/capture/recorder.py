@@ -24,7 +24,7 @@ from heedful.nn.attention import MASKED_SCORE, Attention, mix, scaled_scores, so
 from heedful.nn.dropout import dropout
 from heedful.wording import counted
 
-Edit = Callable[[Tensor], Tensor]  # of a tensor with the batch dimension first
+Edit = Callable[[Tensor], Tensor]  # replaces a tensor, which has the batch dimension first
 
 WILD = set("*?[")  # characters that turn the name of a tap into a pattern
 
@@ -58,7 +58,7 @@ def recording(
         x = view.batched(x)
         x = edited[name](x) if name in edited else x
         if name in names:
-            # A recurrent decoder calls a module once for each token; its tensors are joined to one.
+            # A recurrent decoder calls a module once for each token; its tensors are joined into one.
             if view.joined is not None and name in tensors:
                 tensors[name] = torch.cat([tensors[name], x.detach()], view.joined)
             else:
@@ -72,7 +72,7 @@ def recording(
         return passing(name, output)
 
     inside: dict[Attention, dict[str, str]] = {}
-    # Each change of the model registers its removal at once, so that none is left after an exception.
+    # Each change to the model registers its removal at once, so that none is left after an exception.
     with ExitStack() as undo:
         for name, tap in model_taps.items():
             if name not in names and name not in edited:
@@ -85,10 +85,10 @@ def recording(
                 undo.callback(tap.module.register_forward_hook(partial(after, name)).remove)
 
         # Scores and weights are not outputs of a module, so the attention kernel is replaced.
-        for attention, places in inside.items():
+        for attention, tap_names in inside.items():
             undo.callback(setattr, attention, "attention_fn", attention.attention_fn)
             outer = attention.attention_fn if isinstance(attention.attention_fn, WatchedKernel) else None
-            attention.attention_fn = WatchedKernel(places, passing, outer)
+            attention.attention_fn = WatchedKernel(tap_names, passing, outer)
         yield tensors
 
 
@@ -107,7 +107,7 @@ def matching(patterns: str | Collection[str], names: Iterable[str]) -> list[str]
 class WatchedKernel:
     """Attention kernel (formula 1 of Vaswani et al. 2017) that passes its inner tensors, by name, to a function."""
 
-    names: Mapping[str, str]  # names of the taps by place, such as "score"
+    names: Mapping[str, str]  # names of the taps by tensor of the kernel, such as "score"
     passing: Callable[[str, Tensor], Tensor]  # name of the tap, tensor -> the tensor to use
     outer: "WatchedKernel | None"  # the kernel of the outer recording, whose function is applied first
 

@@ -92,7 +92,7 @@ class ImageInput:
     def places(self) -> Float32[np.ndarray, "S 2"]:
         """Row and column of each patch in its frame, in patches; NaN for a class token."""
         rows, columns = self.grid
-        # Frames are stacked to one tall image, but a place counts within its frame.
+        # Frames are stacked into one tall image, but rows are counted within each frame.
         patches = np.mgrid[: rows // self.frames, :columns].reshape(2, -1).T
         token = np.full((self.before, 2), np.nan)
         return np.concatenate([token, np.tile(patches, (self.frames, 1))]).astype(np.float32)
@@ -136,7 +136,7 @@ def overlaps(begin: int | float, end: int | float, count: int, step: float) -> n
 
 @dataclass(frozen=True)
 class AudioInput:
-    """Log-mel spectrum of audio, and the frames of the encoder; drawn also for a model that reads samples."""
+    """Log-mel spectrum of audio, which is shown even if the model reads samples, and the frames of the encoder."""
 
     spectrum: Float32[np.ndarray, "T M"]
     bands: list[float]  # centre of each mel band, in Hz
@@ -158,7 +158,7 @@ class AudioInput:
 
     def described(self) -> dict[str, Any]:
         frames, mels = self.spectrum.shape
-        # One byte per value is enough for a drawing.
+        # One byte per value is enough for display.
         low, high = float(self.spectrum.min()), float(self.spectrum.max())
         shades = np.rint((self.spectrum - low) / ((high - low) or 1.0) * 255).astype(np.uint8)
         return {
@@ -218,7 +218,7 @@ class Writing:
     tokenizer: Tokenizer  # of the output
     config: DecodeConfig
     source: Source
-    limit: int  # maximum number of tokens of a search, <eos> included
+    limit: int  # maximum number of tokens in a search, including <eos>
     longest: int  # a given output has fewer tokens than this, without <eos>
     rules: SpeechRules | None = None  # for the tokens of a transcript
     prompt: tuple[int, ...] = ()  # tokens after <bos> that the decoder reads before it writes, such as a language
@@ -284,7 +284,7 @@ def media_source(subject: Any, value: Input) -> Source:
 
 
 def as_text(value: Input) -> str:
-    """Reject a file for a text model."""
+    """Return the input of a text model; reject a file."""
     if not isinstance(value, str):
         raise InputError("the model reads text, not files; give a text")
     return value

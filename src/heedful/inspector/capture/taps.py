@@ -1,4 +1,4 @@
-"""Names of all tensors in a model's forward pass (taps), and the module and place where each can be recorded.
+"""Names of all tensors in a model's forward pass (taps), and the modules at which they can be recorded.
 
     src.tok src.sum src.in                   embeddings; with positions; normalised, the input of the first block
     enc.0.self.q .k .v                       queries, keys and values of each head, with rotary positions applied
@@ -59,7 +59,7 @@ class View(NamedTuple):
 
     batched: Callable[[Tensor], Tensor]  # to a tensor with the batch dimension first
     plain: Callable[[Tensor], Tensor]  # back to the layout of the module
-    joined: int | None  # dimension along which several calls, one per step, are concatenated; None: a single call
+    joined: int | None  # dimension along which several calls, one per step, are concatenated; None for a single call
 
 
 WHOLE = View(lambda x: x, lambda x: x, None)
@@ -73,7 +73,7 @@ class Axis(NamedTuple):
     """Named dimension of a recorded tensor, such as "head" or "key".
 
     `line` names the tokens that label the positions, such as "src.read" or "tgt.said" (attributes of `TokenLine`);
-    None: the positions are numbered.
+    None if the positions are numbered.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Axis(NamedTuple):
 
 @dataclass(frozen=True)
 class Tap:
-    """Place in a model where a tensor of the forward pass can be recorded or edited."""
+    """Point in a model where a tensor of the forward pass can be recorded or edited."""
 
     module: nn.Module  # the module whose input or output it is, or the attention whose kernel computes it
     place: str  # "input", "output" or a name in `KERNEL`
@@ -138,7 +138,7 @@ def _of_stack(side: NamedStack) -> Iterator[tuple[str, Tap]]:
             yield f"{name}.norm", Tap(parts[residual].get_submodule("norm"), "output", stream)
             if isinstance(module, Attention):
                 yield from (
-                    (f"{name}.{place}", Tap(module, place, _axes(axes, line))) for place, axes in KERNEL.items()
+                    (f"{name}.{inner}", Tap(module, inner, _axes(axes, line))) for inner, axes in KERNEL.items()
                 )
             else:
                 yield f"{name}.h", Tap(module.get_submodule("down"), "input", _axes(("token", "d_ff"), line))

@@ -81,8 +81,8 @@ class Recorded(NDArrayOperatorsMixin):
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, places: Any) -> Any:
-        return self.values[places]
+    def __getitem__(self, index: Any) -> Any:
+        return self.values[index]
 
     def __getattr__(self, name: str) -> Any:
         # Copying and unpickling look up attributes before `values` exists, which would call this method forever.
@@ -161,8 +161,8 @@ class Trace(Mapping[str, Recorded]):
             if not 0 <= head < heads:
                 raise InputError(f"head {head}: {name} has {counted(heads, 'heads')}, counted from 0")
             # Keys and values of grouped-query attention have fewer heads than queries.
-            place = head * len(tensors[name]) // heads
-            tensors[name] = tensors[name][place : place + 1]
+            index = head * len(tensors[name]) // heads
+            tensors[name] = tensors[name][index : index + 1]
         return replace(self, axes={name: self.axes[name] for name in tensors}, tensors=tensors)
 
     def save(self, path: str | Path, stored: Mapping[str, str] | None = None, *, replace: bool = False) -> None:
@@ -268,7 +268,7 @@ def positions(model: Any, recorded: Mapping[str, Tensor]) -> dict[str, Tensor]:
         tokens = recorded.get(f"{side.sequence}.tok")
         if tokens is not None:
             length = tokens.size(1)
-            # `embed` adds positions to its argument: added to zeros, they are left alone.
+            # `embed` adds positions to its argument; with zeros, only the positions remain.
             numbers = torch.arange(length, device=tokens.device)[None]
             embeddings[f"{side.sequence}.pos"] = side.stack.positions.embed(torch.zeros_like(tokens), numbers, length)
     return embeddings

@@ -83,7 +83,7 @@ class Shift:
 
 
 class MeanShift(NamedTuple):
-    """Mean over minimal pairs, with its 95% bootstrap interval; without one below `MIN_LINES` pairs."""
+    """Mean over minimal pairs, with its 95% bootstrap interval, if there are `MIN_LINES` pairs or more."""
 
     value: float
     low: float | None = None
@@ -107,7 +107,7 @@ def shifts(subject: Any, pairs: Iterable[Contrast], head: Head | None = None) ->
         subject: a translator; a generator, for which forms continue the source directly, so that a form for a new word
             starts with a space; or a filler, for which sources have one gap for forms of one token.
         pairs: the minimal pairs.
-        head: the cross-attention head to measure; None: the mean over all heads of all layers.
+        head: the cross-attention head to measure; None for the mean over all heads of all layers.
     """
     for pair in pairs:
         try:
@@ -169,7 +169,7 @@ def of_form(subject: Translator, source: str, form: str) -> ForwardPass:
 
 
 def without_unknown(forward: ForwardPass) -> ForwardPass:
-    """Reject a forward pass with <unk> among its tokens, whose probability is not that of the word."""
+    """Return a forward pass; reject <unk> among its tokens, whose probability is not that of the word."""
     for line in forward.lines.values():
         for pieces in (line.read, line.said):
             if UNK in pieces.ids:
@@ -208,7 +208,7 @@ def attention_to_swap(subject: Any, pair: Contrast, head: Head | None) -> Both |
 
 
 def attention_at(forward: ForwardPass, query: int, keys: slice, head: Head | None) -> float:
-    """Measure the attention weight of a query position on some keys, of one cross-attention head or the mean of all."""
+    """Measure the attention weight of a query position on some keys, for a cross-attention head or the mean of all."""
     if head and not head.block.endswith(".cross"):
         raise InputError(f"{head.block} does not attend to the source; choose a head in a sublayer such as dec.0.cross")
     with recording(forward.model, keep=[f"{head.block if head else 'dec.*.cross'}.attn"]) as recorded:
@@ -222,7 +222,7 @@ def attention_at(forward: ForwardPass, query: int, keys: slice, head: Head | Non
 
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    return next((place for place, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def differing(a: Sequence[int], b: Sequence[int]) -> tuple[slice, slice]:

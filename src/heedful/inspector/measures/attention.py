@@ -37,14 +37,14 @@ def distance(weights: Float[Tensor, "H S S"], places: Float[Tensor, "S P"]) -> F
     """Compute the mean distance from a query to its keys, weighted by attention, relative to uniform attention.
 
     It is near 0 for a head that attends locally, 1 for one that attends everywhere; in pixels, this is figure 7 of
-    Dosovitskiy et al. 2021. Class tokens, whose place is NaN, are left out. It is 0 if there is a single place.
+    Dosovitskiy et al. 2021. Class tokens, whose position is NaN, are left out. It is 0 if there is a single position.
     """
     real = ~places.isnan().any(-1)
-    apart = torch.cdist(places[real], places[real])
+    distances = torch.cdist(places[real], places[real])
     weights = weights[:, real][..., real]
-    reached = (weights * apart).sum((-2, -1)) / weights.sum((-2, -1)).clamp(min=torch.finfo(weights.dtype).tiny)
+    reached = (weights * distances).sum((-2, -1)) / weights.sum((-2, -1)).clamp(min=torch.finfo(weights.dtype).tiny)
     # For uniform attention it is the mean of all distances.
-    return reached / apart.mean().clamp(min=torch.finfo(apart.dtype).tiny)
+    return reached / distances.mean().clamp(min=torch.finfo(distances.dtype).tiny)
 
 
 # Measures of weights (H T S), one number per head, as means over the queries.
@@ -90,13 +90,13 @@ class AlignedAttention:
 def cross_attention(subject: Writer, source: Input, target: str | None = None) -> AlignedAttention:
     """Record the cross-attention weights of all decoder layers and heads for a translation or caption.
 
-    The decoder reads the whole output in one forward pass (teacher forcing); the weights are the same as in generation
-    token by token.
+    The decoder reads the whole output in one forward pass (teacher forcing); the weights are the same as in
+    token-by-token generation.
 
     Args:
         subject: the translator or captioner.
         source: one sentence; or for a captioner, the bytes of a file, its path, or an array.
-        target: translation or caption; None: the model's own output.
+        target: translation or caption; None for the model's own output.
     """
     forward = reading(subject, source, target)
     with recording(forward.model, ["dec.*.cross.attn"]) as recorded:
@@ -111,7 +111,7 @@ def view(
 ) -> tuple[Float[Tensor, "T S"], str]:
     """Select the cross-attention of one layer and head, or the mean of a layer's heads; return it with a title.
 
-    Without a layer it is the one with the lowest mean entropy.
+    If no layer is given, it is the one with the lowest mean entropy.
     """
     heads = weights.size(1)
     if layer is not None and layer not in layers:
@@ -120,11 +120,11 @@ def view(
     if head is not None and not 1 <= head <= heads:
         raise InputError(f"head {head}: the decoder has {counted(heads, 'heads')}, counted from 1")
     entropy = torch.special.entr(weights).sum(-1).mean((1, 2))
-    place = int(entropy.argmin()) if layer is None else layers.index(layer)
-    name = f"Cross-attention, layer {layers[place]}"
+    index = int(entropy.argmin()) if layer is None else layers.index(layer)
+    name = f"Cross-attention, layer {layers[index]}"
     if head is None:
-        return weights[place].mean(0), f"{name}, mean of {counted(heads, 'heads')}"
-    return weights[place, head - 1], f"{name}, head {head}"
+        return weights[index].mean(0), f"{name}, mean of {counted(heads, 'heads')}"
+    return weights[index, head - 1], f"{name}, head {head}"
 
 
 def alignment_error(weights: Float[Tensor, "L H T S"], gold: Collection[tuple[int, int]]) -> Float[Tensor, "L H"]:

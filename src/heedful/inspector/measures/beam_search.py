@@ -173,7 +173,7 @@ class ReferencePath:
     tokens: list[int]  # with <eos>
     log_probs: list[float]  # of each token given the tokens before it
     hypothesis: Hypothesis  # the reference, scored like an output of the search
-    lost: int | None  # first step, from 1, without the reference in the beam; None: never lost
+    lost: int | None  # first step, from 1, without the reference in the beam; None if it was never lost
     search_error: bool
 
 
@@ -184,7 +184,7 @@ def follow_reference(log: BeamLog, state: DecodingState, tokens: list[int], limi
         log: log of the beam search.
         state: decoding state of the model with one row, before the first step.
         tokens: token ids of the reference, with <eos>.
-        limit: maximum number of tokens of the search, <eos> included; a longer reference cannot be found.
+        limit: maximum number of tokens in the search, including <eos>; a longer reference cannot be found.
     """
     log_probs = teacher_forced_scores(state, tokens)
     reference = Hypothesis.scored(tokens, log_probs, log.config)
@@ -197,16 +197,16 @@ def follow_reference(log: BeamLog, state: DecodingState, tokens: list[int], limi
 
 
 def lost_at(log: BeamLog, tokens: list[int]) -> int | None:
-    """Return the first step at which no hypothesis of a beam search begins with these tokens; None if none does."""
-    place = None
+    """Return the first step at which no hypothesis of a beam search begins with these tokens; None if there is none."""
+    parent = None
     for step, token in enumerate(tokens, start=1):
         candidates = (
             number
             for number, node in enumerate(log.nodes)
-            if node.step == step and node.parent == place and node.token == token and node.fate in IN_BEAM + ENDED
+            if node.step == step and node.parent == parent and node.token == token and node.fate in IN_BEAM + ENDED
         )
-        place = next(candidates, None)
-        if place is None:
+        parent = next(candidates, None)
+        if parent is None:
             return step
     return None
 

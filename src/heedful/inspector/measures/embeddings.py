@@ -31,7 +31,9 @@ def principal_components(vectors: Float[np.ndarray, "N D"]) -> Plane:
     so that the same vectors give the same plot everywhere.
     """
     if len(vectors) < 3 or vectors.shape[1] < 2:
-        raise InputError(f"{len(vectors)} vectors of size {vectors.shape[1]} do not span a plane; give more words")
+        raise InputError(
+            f"{counted(len(vectors), 'vectors')} of size {vectors.shape[1]} cannot span a plane; give more words"
+        )
     centred = torch.from_numpy(vectors).double()
     centred = centred - centred.mean(0)
     # The right singular vectors of centred vectors are their principal components, and the squared singular values are
@@ -39,9 +41,9 @@ def principal_components(vectors: Float[np.ndarray, "N D"]) -> Plane:
     _, lengths, directions = torch.linalg.svd(centred, full_matrices=False)
     plane = directions[:2]
     signs = plane.gather(1, plane.abs().argmax(1, keepdim=True)).sign()
-    places = centred @ (plane * signs).T
+    coordinates = centred @ (plane * signs).T
     shares = lengths.square() / lengths.square().sum().clamp(min=torch.finfo(torch.float64).tiny)
-    return Plane(places.numpy(), (shares[0].item(), shares[1].item()))
+    return Plane(coordinates.numpy(), (shares[0].item(), shares[1].item()))
 
 
 PERPLEXITY = 30.0  # roughly the number of neighbours that stay close; as in scikit-learn

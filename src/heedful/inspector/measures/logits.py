@@ -63,7 +63,7 @@ def lens(model: Model, trace: Trace, count: int = 10) -> Lens:
     with evaluating(model):
         log_probs = torch.stack([model.head(side.stack.norm(x.to(device))).log_softmax(-1) for x in streams])  # L T V
     best, tokens = log_probs.topk(count)
-    # The prediction of the last block is the model's; its rank shows from which block on it is the most probable token.
+    # The prediction of the last block is the model's; its rank shows at which block it becomes the most probable token.
     last = tokens[-1, :, 0].expand(len(streams), -1)[..., None]
     last_log_probs = log_probs.gather(-1, last)
     rank = (log_probs > last_log_probs).sum(-1)
@@ -180,7 +180,7 @@ class Walk:
         else:
             yield Part(name, "hidden", float(weights @ self._at(f"{name}.h")))
 
-    def _norm(self, source: str, norm: Any, entered: Float[Tensor, " D"]) -> Iterator[Part]:
+    def _norm(self, source: str, norm: Any, inputs: Float[Tensor, " D"]) -> Iterator[Part]:
         """Move the direction back through a norm with a frozen scale; yield the part of the norm's bias."""
         if isinstance(norm, nn.Identity):
             return
@@ -189,8 +189,8 @@ class Walk:
         # y = w (x - mean(x)) / s + b: with s frozen, the gradient of x is g w / s, without its mean.
         direction = self.direction * exact(norm.weight)
         if isinstance(norm, nn.LayerNorm):  # nn.RMSNorm does not subtract the mean
-            direction, entered = direction - direction.mean(), entered - entered.mean()
-        self.direction = direction / (entered.square().mean() + norm.eps).sqrt()
+            direction, inputs = direction - direction.mean(), inputs - inputs.mean()
+        self.direction = direction / (inputs.square().mean() + norm.eps).sqrt()
 
     def _transform(self, transform: Any) -> Iterator[Part]:
         """Move the direction back through norm(GELU(x W + b)) of BERT's head, with frozen scale and gates."""

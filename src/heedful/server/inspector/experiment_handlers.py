@@ -69,7 +69,7 @@ class ExperimentHandlers:
         return JSONResponse(asdict(difference))
 
     async def weigh(self, request: Request) -> Response:
-        """Return the change of BLEU on the sample without some attention heads."""
+        """Return the change in BLEU on the sample without some attention heads."""
         values = await body(request)
         model = self.translator(values.pop("model", None))
         heads = read_as(Off, values)
@@ -80,7 +80,7 @@ class ExperimentHandlers:
         return JSONResponse(asdict(await self.engine.run(compare)))
 
     async def sweep(self, request: Request) -> Response:
-        """Return the change of BLEU on the sample without each single head, as server-sent events."""
+        """Return the change in BLEU on the sample without each head in turn, as server-sent events."""
         values = await body(request)
         model = self.translator(values.pop("model", None))
         way = read_as(Way, values).way

@@ -218,8 +218,8 @@ class InspectionHandlers:
         # By default the first head of the last block; a model without attention has neither.
         block, head = request.query_params.get("block"), number(request, "head") or 0
         blocks = contents["blocks"]
-        place = (block or blocks[-1]["name"], head) if blocks else None
-        html = await self.engine.run(partial(self.page.holding, contents, entry.inspection.trace, place))
+        shown_head = (block or blocks[-1]["name"], head) if blocks else None
+        html = await self.engine.run(partial(self.page.holding, contents, entry.inspection.trace, shown_head))
         return HTMLResponse(html, headers={"Content-Disposition": "attachment; filename=inspector.html"})
 
     def cached(self, request: Request) -> CachedInspection:

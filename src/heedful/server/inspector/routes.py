@@ -40,7 +40,7 @@ def inspector_routes(
         engine: the engine with the models, which other apps of the server may share.
         page: the web page to serve.
         sample: source sentences and reference translations for measuring the importance of heads.
-        opened: an image or audio file to inspect when the page opens; None: the page waits for input.
+        opened: an image or audio file to inspect when the page opens; if None, the page waits for input.
     """
     models, inspections = ModelHandlers(engine, sample, opened), InspectionHandlers(engine, page)
     experiments = ExperimentHandlers(engine, inspections, sample)

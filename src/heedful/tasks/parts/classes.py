@@ -25,7 +25,7 @@ ExampleStore = PairStore | MediaStore
 def class_remarks(
     examples: PreparedData[PairStore] | PreparedData[MediaStore], data: DataConfig, first: int = 0
 ) -> list[str]:
-    """List remarks on the classes of prepared examples: one that dominates, those without an example, sorted rows.
+    """List remarks on the classes of prepared examples: a dominant class, classes without examples, and sorted rows.
 
     Classes are numbered from `first`. If `first` is 1, each example has many targets and 0 is not a class; the only
     remarks are then about classes without examples.
@@ -48,20 +48,20 @@ def class_remarks(
 
 
 def order_remarks(data: DataConfig, examples: PreparedData[PairStore] | PreparedData[MediaStore]) -> list[str]:
-    """List the tables whose rows are sorted by class and of which `part` takes a piece, which thus lacks classes."""
+    """List remarks on tables that are sorted by class, if `part` takes a piece of them, which then lacks classes."""
     stores = [*zip(data.train, examples.train, strict=True)]
     if data.valid and examples.valid:
         stores.append((data.valid, examples.valid))
     pieces: dict[str, list[tuple[float, np.ndarray]]] = {}
     for corpus, store in stores:
-        if corpus.part != WHOLE and not Path(data.root, corpus.source).is_dir():  # there, each class has its part
+        if corpus.part != WHOLE and not Path(data.root, corpus.source).is_dir():  # a folder is split class by class
             pieces.setdefault(corpus.source, []).append((corpus.part[0], store.targets.astype(np.int64)))
     remarks = []
     for source, parts in pieces.items():
-        # Back to the order of the rows in the table.
+        # Restore the order of the rows in the table.
         classes = np.concatenate([targets for _, targets in sorted(parts, key=lambda part: part[0])])
         changes = np.count_nonzero(np.diff(classes))
-        # Rows sorted by their k classes change class k - 1 times, all other orders more often.
+        # In rows sorted by k classes, the class changes k - 1 times; in any other order, it changes more often.
         if len(classes) >= MIN_SORTED_EXAMPLES and 0 < changes < len(np.unique(classes)):
             remarks.append(
                 f"{source}: its rows are sorted by class, but part takes a piece of them, which lacks classes; shuffle "

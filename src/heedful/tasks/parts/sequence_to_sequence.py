@@ -1,7 +1,7 @@
 """Tasks that learn to generate a target text with an encoder-decoder, whatever the source: text, images or audio.
 
-In this order: the batch and its loss, the data of text pairs, and the base class of the tasks, whose validation
-decodes. A task specifies its data and its metrics.
+This module contains, in this order, the batch and its loss, the data of text pairs, and the base class of the tasks,
+whose validation decodes. A task specifies its data and its metrics.
 
 B batch, S source positions, T target tokens, F features of a position.
 """
@@ -46,7 +46,7 @@ LENGTH_QUANTILE, LENGTH_MARGIN = 0.999, 1.25
 
 @dataclass(frozen=True)
 class PairBatch:
-    """Batch of padded source and target pairs. The decoder's input is the target shifted right, after <bos>."""
+    """Batch of padded source and target pairs. The decoder's input is the target shifted right, with <bos> first."""
 
     source: Shaped[Tensor, "B S *F"]
     source_padding_mask: Bool[Tensor, "B S"]
@@ -141,8 +141,8 @@ def with_length_limit(recipe: Recipe, lengths: Sequence[np.ndarray]) -> Recipe:
     # `max_extra` is added to the length of a text without its <eos>, or to the frames of audio; the limit of a caption
     # does not depend on the size of the image.
     base = {"text": source - 1, "audio": source, "image": np.zeros_like(source)}[recipe.data.modality]
-    longest = LENGTH_MARGIN * float(np.quantile(target - base, LENGTH_QUANTILE, method="higher"))
-    extra = min(max(EXTRA, math.ceil(longest)), MAX_EXTRA)
+    limit = LENGTH_MARGIN * float(np.quantile(target - base, LENGTH_QUANTILE, method="higher"))
+    extra = min(max(EXTRA, math.ceil(limit)), MAX_EXTRA)
     return replace(recipe, decode=replace(recipe.decode, max_extra=extra))
 
 
@@ -156,7 +156,7 @@ def with_shortlist(tokenizers: TokenizerPair, stores: Sequence[PairStore], size:
 
 
 class Output(NamedTuple):
-    """Generated text; whether it ends by itself or at the length limit; whether its source was truncated."""
+    """Generated text, whether it is complete, or cut at the length limit, and whether its source was truncated."""
 
     text: str
     complete: bool
@@ -187,7 +187,7 @@ class SequenceToSequence(Task[PairBatch]):
         return {"loss": means[0].loss, "perplexity": perplexity(means[0].nll)}
 
     def evaluate(self, model: SourceToTarget, run: Evaluation = ALONE) -> Results | None:
-        """Score a model; unlike in other tasks, the losses, which every validation has, come first in the scores."""
+        """Score a model; unlike in other tasks, losses come first in the scores, since every validation has them."""
         results = super().evaluate(model, run)
         if results is None or results.outcomes is None:
             return results
@@ -195,7 +195,7 @@ class SequenceToSequence(Task[PairBatch]):
         return replace(results, scores={name: x for name, x in results.scores.items() if name not in texts} | texts)
 
     def outputs(self, model: SourceToTarget, run: Evaluation) -> Texts | None:
-        """Decode the validation set greedily or, in a test, as the recipe says; None if only losses are validated."""
+        """Decode the validation set greedily or, in a test, as the recipe says; return None if it is not decoded."""
         if not (run.is_test or self.recipe.train.validate_decoding):
             return None
         config = replace(self.recipe.decode, n_best=1)
@@ -242,7 +242,7 @@ class SequenceToSequence(Task[PairBatch]):
 
 
 def texts_of(outputs: Sequence[str], references: Sequence[str], recipe: Recipe, tokenizers: TokenizerPair) -> Texts:
-    """Combine outputs with their references, to be compared in the normal form and case that a model learns."""
+    """Combine outputs with their references, for comparison in the Unicode normal form and case that a model learns."""
     target = tokenizers.target.config
     form = "NFKC" if target.normalization == "nfkc" else "NFC"
     return Texts(outputs, references, recipe.data.target_language, target.lowercase, form)

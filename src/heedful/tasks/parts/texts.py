@@ -116,16 +116,16 @@ class TextRows(Dataset[B]):
 
 
 def number_distinct(items: Iterable[Hashable]) -> np.ndarray:
-    """Number items in the order of their first occurrence: equal items have equal numbers."""
+    """Number items in the order of their first occurrence; equal items get equal numbers."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(item, len(numbers)) for item in items])
 
 
 def matching_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Mark each (i, j) for which the first side of pair i and the second side of pair j occur together in a pair.
+    """Mark each (i, j) for which the first side of pair i and the second side of pair j occur together in some pair.
 
     `first` and `second` (B,) number the sides, with the same number for equal ones; see `number_distinct`. The result
-    (B, B) is more than the diagonal if a side occurs twice.
+    (B, B) is True beyond the diagonal if a side occurs twice.
     """
     together = np.zeros((first.max() + 1, second.max() + 1), dtype=np.bool_)
     together[first, second] = True

@@ -17,7 +17,7 @@ from heedful.text.training import existing_tokenizer
 
 
 class MediaReader(ExampleReader):
-    """Images, audio files or videos.
+    """Reader of images, audio files or videos.
 
     Attributes:
         has_texts: True if each file has a text, which needs a tokenizer.
@@ -37,7 +37,7 @@ class MediaReader(ExampleReader):
 
 
 class LabelledFileReader(MediaReader):
-    """Images, audio files or videos, each with one of the classes in `data.labels`."""
+    """Reader of images, audio files or videos, each with one of the classes in `data.labels`."""
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
@@ -54,20 +54,20 @@ class LabelledFileReader(MediaReader):
 
 
 def class_number(file: MediaFile, corpus: CorpusConfig, recipe: Recipe) -> int:
-    """Return the number of the class of a file, from 0."""
+    """Return the number of a file's class, from 0, after checking its label."""
     is_piece = file.line is not None and corpus.part != WHOLE
     check_label(file.target, recipe.data.labels, file.place(corpus), is_piece=is_piece)
     return recipe.data.labels.index(file.target)
 
 
 class FileWithTextReader(MediaReader):
-    """Images or audio files, each with its text: a caption, or the spoken words."""
+    """Reader of images or audio files, each with its text: a caption, or the spoken words."""
 
     has_texts = True
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
-        """Check that a recipe has training data, a tokenizer and, if the model knows several, the spoken language."""
+        """Check that a recipe has training data, a tokenizer, and the spoken language if the model knows several."""
         super().check(recipe)
         speech, target_language = recipe.transcribe, recipe.data.target_language
         languages = speech.languages
@@ -97,7 +97,7 @@ class ImageTextReader(MediaReader):
 
 
 class MaskedImageReader(MediaReader):
-    """Images without labels, in which some patches are masked."""
+    """Reader of images without labels, in which some patches are masked."""
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:

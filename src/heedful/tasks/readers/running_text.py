@@ -10,7 +10,7 @@ from heedful.tasks.readers import ExampleReader
 
 
 class RunningTextReader(ExampleReader):
-    """Running text."""
+    """Reader of running text."""
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
@@ -30,7 +30,7 @@ class RunningTextReader(ExampleReader):
 
 
 class PassageReader(RunningTextReader):
-    """Passages of running text, or pairs of them."""
+    """Reader of passages of running text, or of pairs of them."""
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:

@@ -24,7 +24,7 @@ from heedful.text.words import special_words
 
 
 class PairReader(ExampleReader):
-    """Pairs of a source text and a target text, read from a corpus by `pairs`."""
+    """Reader of pairs of a source text and a target text; `pairs` reads them from a corpus."""
 
     pairs: ClassVar[Callable[..., Iterator[SentencePair]]] = staticmethod(read_pairs)
 
@@ -40,13 +40,13 @@ class PairReader(ExampleReader):
 
 
 class ReplyReader(PairReader):
-    """Pairs of a context, its turns separated by tabs, and a reply."""
+    """Reader of pairs of a context, whose turns are separated by tabs, and a reply."""
 
     pairs = staticmethod(read_replies)
 
 
 class TextReader(ExampleReader, ABC):
-    """Texts, or text pairs, with targets; a subclass reads them."""
+    """Base class for readers of texts, or text pairs, with targets."""
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
@@ -64,7 +64,7 @@ class TextReader(ExampleReader, ABC):
 
 
 class LabelledTextReader(TextReader):
-    """Texts, or text pairs, each with one of the classes in `data.labels`."""
+    """Reader of texts, or text pairs, each with one of the classes in `data.labels`."""
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
@@ -76,7 +76,7 @@ class LabelledTextReader(TextReader):
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        """Iterate over the labelled examples of a corpus; each label is checked if the recipe lists the classes."""
+        """Iterate over the labelled examples of a corpus, checking each label if the recipe lists the classes."""
         check_files(corpus, recipe.data)
         drops = DropReport()
         examples = at_least_one(read_labelled(corpus, recipe.data, drops), corpus.source, drops)
@@ -89,13 +89,13 @@ class LabelledTextReader(TextReader):
 
 def check_example(corpus: CorpusConfig, recipe: Recipe, example: Example) -> Example:
     """Return an example after checking that its label is one of the classes in `data.labels`."""
-    place = f"{corpus.target or corpus.source}, line {example.line}"
-    check_label(example.label, recipe.data.labels, place, is_piece=corpus.part != WHOLE)
+    where = f"{corpus.target or corpus.source}, line {example.line}"
+    check_label(example.label, recipe.data.labels, where, is_piece=corpus.part != WHOLE)
     return example
 
 
 class ScoredTextReader(TextReader):
-    """Texts, or text pairs, each with a number."""
+    """Reader of texts, or text pairs, each with a number."""
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
@@ -113,13 +113,13 @@ class ScoredTextReader(TextReader):
 
 
 class TaggedReader(TextReader):
-    """Sentences split into words, each word with one of the tags in `data.labels`."""
+    """Reader of sentences split into words, each word with one of the tags in `data.labels`."""
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
         """Fill in the tags of the training data and the words that are kept whole, unless the recipe lists them.
 
-        Weights of the tags are resolved to numbers.
+        The weights of the tags are resolved to numbers.
         """
         words = recipe.data.words or special_words(
             word
@@ -147,14 +147,14 @@ class TaggedReader(TextReader):
 
 
 def checked_tags(sentence: Tagged, corpus: CorpusConfig, recipe: Recipe) -> list[str]:
-    """Return the tags of a sentence in the scheme of `data.labels`, after checking that each is one of these."""
+    """Return the tags of a sentence in the scheme of `data.labels`, after checking that each is one of these labels."""
     for tag in sorted(set(sentence.tags)):
         check_label(tag, recipe.data.labels, f"{corpus.source}, sentence at line {sentence.line}")
     return with_beginnings(sentence.tags, recipe.data.labels)
 
 
 class QueryReader(TextReader):
-    """Pairs of a query and a passage that answers it."""
+    """Reader of pairs of a query and a passage that answers it."""
 
     @staticmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
@@ -162,7 +162,7 @@ class QueryReader(TextReader):
 
 
 class QuestionReader(TextReader):
-    """Questions, each with the text that answers it and the place of the answer in it."""
+    """Reader of questions, each with the text that answers it and the position of the answer in that text."""
 
     @staticmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
@@ -172,25 +172,25 @@ class QuestionReader(TextReader):
             yield from (question.question for question in questions)
 
 
-def check_label(label: str, labels: tuple[str, ...], place: str, *, is_piece: bool = False) -> None:
-    """Check that the label of an example is one of the classes or tags of a task; `place` is for the message.
+def check_label(label: str, labels: tuple[str, ...], where: str, *, is_piece: bool = False) -> None:
+    """Check that the label of an example is one of a task's classes or tags; `where` locates it in the error message.
 
     `is_piece` says that the example is from a piece of a table, selected by `part`.
     """
     if label not in labels:
         sorted_rows = "; if the rows are sorted by class, shuffle them, because part takes a piece of them"
         raise InputError(
-            f"{place}: the label {label!r} is not in data.labels ({', '.join(labels)}); fix it, remove the "
+            f"{where}: the label {label!r} is not in data.labels ({', '.join(labels)}); fix it, remove the "
             f"example, or add the label to data.labels{sorted_rows * is_piece}"
         )
 
 
 def with_class_weights(recipe: Recipe, labels_in: Callable[[CorpusConfig], Iterable[str]]) -> Recipe:
-    """Return a recipe whose `train.class_weights`, if it has any, is a table with a number for each of its classes.
+    """Return a recipe whose `train.class_weights`, if set, is a table with a number for each class.
 
-    "balanced" is n / (k n_c) for a class with n_c of n training examples of k classes (King & Zeng 2001), so that each
-    class counts equally and the weights of all examples have mean 1. A class without an example gets 1.
-    `labels_in` gives the class of each training example of a corpus, whose `weight` is taken into account.
+    With "balanced", a class that has n_c of the n training examples gets the weight n / (k n_c), for k classes (King &
+    Zeng 2001), so that each class counts equally and the weights of all examples have mean 1. A class without examples
+    gets 1. `labels_in` returns the classes of a corpus's training examples, and the corpus's `weight` counts, too.
     """
     weights, labels = recipe.train.class_weights, recipe.data.labels
     if weights is None:

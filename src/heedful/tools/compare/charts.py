@@ -66,7 +66,7 @@ SHAPES = (
 )
 COLOURS = 6
 PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-MAX_MARKS = 25  # more points are drawn as a line without marks
+MAX_MARKS = 25  # a series with more points is drawn as a line without marks
 TICKS = 5
 
 Points = Sequence[tuple[float, float]]
@@ -87,7 +87,7 @@ class Chart:
     y_label: str
     series: Sequence[Series]
     prefixed: bool = False  # True if the unit of the horizontal axis gets an SI prefix, as in "GFLOPs"
-    # for groups, the names below the places 0, 1 and so on; empty for an axis of numbers
+    # the names of groups at 0, 1 and so on of the horizontal axis; empty for an axis with numbers
     names: Sequence[str] = field(default=())
 
     def svg(self) -> str:
@@ -159,7 +159,7 @@ class Axis:
 
 
 def round_step(rough: float) -> float:
-    """Return the smallest of 1, 2, 5, 10 times a power of ten that is not below a number."""
+    """Return the smallest number, among 1, 2, 5 and 10 times a power of ten, that is not below `rough`."""
     power = 10 ** math.floor(math.log10(rough))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
 
@@ -177,15 +177,15 @@ def grid(axis: Axis) -> list[str]:
 def lines(series: Series, x_axis: Axis, y_axis: Axis) -> list[str]:
     """Draw a series: its line, its error bars, and a mark at each point unless there are many."""
     colour, dash, shape = line_style(series.style)
-    places = [(x_axis.place(x), y_axis.place(y)) for x, y in series.points]
-    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    positions = [(x_axis.place(x), y_axis.place(y)) for x, y in series.points]
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in positions)
     parts = [f'<g class="series s{colour}"><title>{escape(series.name)}</title>']
     parts.append(f'<path class="line" d="{path}" stroke-dasharray="{dash}"/>')
-    for (x, _), (_, value), half in zip(places, series.points, series.spread, strict=False):
+    for (x, _), (_, value), half in zip(positions, series.points, series.spread, strict=False):
         low, high = y_axis.place(value - half), y_axis.place(value + half)
         parts.append(f'<line class="bar" x1="{x:.1f}" x2="{x:.1f}" y1="{low:.1f}" y2="{high:.1f}"/>')
-    if len(places) <= MAX_MARKS:
-        parts += [f'<path class="mark" d="{shape}" transform="translate({x:.1f} {y:.1f})"/>' for x, y in places]
+    if len(positions) <= MAX_MARKS:
+        parts += [f'<path class="mark" d="{shape}" transform="translate({x:.1f} {y:.1f})"/>' for x, y in positions]
     return [*parts, "</g>"]
 
 
@@ -202,8 +202,8 @@ def legend_key(style: int) -> str:
 def line_style(style: int) -> tuple[int, str, str]:
     """Return the colour, dashes and mark of a series; where colours repeat, dashes and marks differ."""
     colour = style % COLOURS
-    place = (style + style // COLOURS) % COLOURS
-    return colour, DASHES[place], SHAPES[place]
+    variant = (style + style // COLOURS) % COLOURS
+    return colour, DASHES[variant], SHAPES[variant]
 
 
 def label(x: float, y: float, text: str, anchor: str, kind: str) -> str:

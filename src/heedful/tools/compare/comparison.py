@@ -1,4 +1,4 @@
-"""Comparison of systems: checks them, trains and measures them one by one, and writes the report after each."""
+"""Run of a comparison: check the systems, train and measure them one by one, and write the report after each."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,7 @@ class Entry:
     """Entry of a comparison: a system, and its recipe, result or error so far."""
 
     system: System
-    recipe: Recipe | None = None  # with its budget
+    recipe: Recipe | None = None  # with the budget applied
     error: str | None = None
     result: Result = field(default_factory=Result)
     shares_data: bool = True  # False: a model trained on other data, or on data whose files are missing
@@ -38,8 +38,8 @@ class Entry:
 
     @property
     def failure(self) -> str:
-        place = f"{self.system.name}: "
-        return f"{place}{str(self.error).removeprefix(place)}"
+        prefix = f"{self.system.name}: "
+        return f"{prefix}{str(self.error).removeprefix(prefix)}"
 
 
 @dataclass(frozen=True)
@@ -77,14 +77,14 @@ class ComparisonRun:
     def run(self) -> Outcome:
         with claim(self.out):
             self.check()
-            # The systems that can be compared are not trained as long as others cannot be.
+            # Nothing is trained until all systems can be compared.
             if failures := [entry.failure for entry in self.entries if entry.error]:
                 summary = (
-                    f"{len(failures)} of {len(self.entries)} systems cannot be compared; nothing will be trained until "
-                    "they are corrected or removed"
+                    f"{len(failures)} of {len(self.entries)} systems cannot be compared; correct or remove them; "
+                    "until then, nothing is trained"
                 )
                 raise InputError("\n  ".join([summary, *failures]))
-            waiting = [entry for entry in self.entries if not self.is_done(entry)]
+            waiting = [entry for entry in self.entries if not self.restore(entry)]
             report = self.write()
             for entry in waiting:
                 interrupted = self.advance(entry)
@@ -94,7 +94,7 @@ class ComparisonRun:
             return Outcome(report, HeedfulError.exit_code if any(entry.error for entry in self.entries) else 0)
 
     def check(self) -> None:
-        """Check all systems, prepare their shared data, and note the systems that cannot take part."""
+        """Check all systems, prepare their shared data, and record which systems cannot take part."""
         for entry in self.entries:
             self.attempt(entry, self.load)
         usable = [entry for entry in self.entries if not entry.error]
@@ -113,7 +113,7 @@ class ComparisonRun:
                 self.attempt(entry, lambda entry: self.setup.check_labels(entry.loaded))
 
     def attempt(self, entry: Entry, step: Callable[[Entry], object]) -> None:
-        """Perform a step for one system; an error is stored in its entry."""
+        """Perform a step for one system; store an error in its entry."""
         try:
             step(entry)
         except HeedfulError as error:
@@ -144,8 +144,8 @@ class ComparisonRun:
             if not entry.error and not entry.system.is_trained:
                 self.attempt(entry, lambda entry: self.budget.check_size(entry.loaded, task.tokenizers))
 
-    def is_done(self, entry: Entry) -> bool:
-        """Read the result of a system, and return True if the system is trained and measured."""
+    def restore(self, entry: Entry) -> bool:
+        """Read the result of a system from an earlier run; return True if the system is trained and measured."""
         job = self.job(entry)
         result = Result.read(job.result)
         if not result.is_done(job):

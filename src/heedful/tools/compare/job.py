@@ -18,7 +18,7 @@ from heedful.storage.complete_folder import json_bytes
 from heedful.training.logger import finite_or_none
 from heedful.training.signals import Interruption
 
-METHOD = "3"  # version of the measurements; results of another version are measured again
+METHOD = "3"  # version of the measurements; systems with results from another version are measured again
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class TestResult:
     count: int  # number of sentences or other examples in the test set
     scores: dict[str, float]  # scores by name, as `heedful evaluate` prints them
     seconds: float  # time for decoding or, if no text is written, for scoring
-    tokens: int  # number of generated tokens, <eos> included; if no text is written, of tokens in the batches
+    tokens: int  # number of generated tokens, including <eos>; if no text is written, of tokens in the batches
     # for tasks from text to text, lists of "source", "reference" and "output" texts, in their order
     texts: dict[str, list[str]] | None = None
     lengths: list[int] | None = None  # for tasks from text to text, number of tokens in each source
@@ -76,7 +76,7 @@ class Measured:
     kinds: dict[str, int]  # number of parameters by kind, such as "embeddings"
     precision: str  # number format in training, such as "float32"
     updates: int | None
-    seconds: float | None  # training time of the run, validation not counted
+    seconds: float | None  # training time of the run, without validation
     tokens: int | None  # number of tokens read in training
     peak_memory: int | None  # peak memory in training, in bytes; of the process, or of the GPU
     flops_per_update: float | None
@@ -102,7 +102,7 @@ class Result:
             stored = values["measured"]
             measured = stored and Measured(**{**stored, "test": TestResult(**stored["test"])})
             return cls(**{**{field.name: values[field.name] for field in fields(cls)}, "measured": measured})
-        except (OSError, ValueError, KeyError, TypeError):  # also of another version
+        except (OSError, ValueError, KeyError, TypeError):  # also if another version wrote it
             return cls()
 
     def write(self, path: Path) -> None:
@@ -139,7 +139,7 @@ def run_process(job: Path) -> tuple[int, int | None]:
     The code is negative for a signal that killed the process. Signals that this process gets are passed on to it.
     """
     # In a separate session, because a terminal sends Ctrl-C to all processes in a session, and a second Ctrl-C would
-    # end a training. The standard input ends when this process does, however it ends: see `end_with_parent`.
+    # end training at once. The standard input ends when this process does, however it ends: see `end_with_parent`.
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "heedful.tools.compare", str(job)], stdin=subprocess.PIPE, start_new_session=True
     )
@@ -163,7 +163,7 @@ def run_process(job: Path) -> tuple[int, int | None]:
 
 
 def end_with_parent() -> None:
-    """End this process as SIGTERM does when its parent is gone; a training is saved first."""
+    """Send SIGTERM to this process when its parent is gone, so that training is saved before the process ends."""
 
     def wait() -> None:
         while os.read(sys.stdin.fileno(), 1):

@@ -71,7 +71,7 @@ def train(job: Job, result: Result, console: Console) -> int:
 
 def measure(job: Job, peak_memory: int | None) -> Measured:
     loaded = load_model(job.folder, job.recipe.train.device)
-    # A finished run has the test set, language and search settings of its training; the job's are measured.
+    # A finished run has the test set, language and search settings of its training; those of the job replace them.
     data = {key: getattr(job.recipe.data, key) for key in ("root", "test", "target_language")}
     decode = job.recipe.decode
     if decode.max_extra is None:  # measured in training
@@ -134,9 +134,9 @@ def flops_per_update(task: Task, model: nn.Module, recipe: Recipe) -> float:
 def flops_per_example(task: Task, loaded: LoadedModel, count: int) -> float:
     """Count the mean FLOPs for writing one text of the test set or, for other tasks, for reading one example."""
     if isinstance(task, SequenceToSequence):
-        decode, write, alone = replace(loaded.recipe.decode, n_best=1), task.decode, Evaluation()
+        decode, write, evaluation = replace(loaded.recipe.decode, n_best=1), task.decode, Evaluation()
         sentences = range(0, count, -(-count // SENTENCES))
-        counts = [count_flops(lambda i=i: list(write(loaded.model, decode, [i], alone))) for i in sentences]
+        counts = [count_flops(lambda i=i: list(write(loaded.model, decode, [i], evaluation))) for i in sentences]
         return sum(counts) / len(sentences)
     batches = list(islice(task.data.valid_plan() or (), BATCHES))
     data, device = task.data, next(loaded.model.parameters()).device
@@ -145,7 +145,7 @@ def flops_per_example(task: Task, loaded: LoadedModel, count: int) -> float:
 
 
 def largest_moves(recipe: Recipe) -> list[int] | None:
-    """Return for each test sentence how far the word order moves: the largest |i - j| over aligned words i and j.
+    """Return how far words move in each test sentence: the largest |i - j| over aligned words i and j.
 
     In a corpus of `heedful scenes`, the gold alignment is next to the text; None for other data.
     """
@@ -158,7 +158,7 @@ def largest_moves(recipe: Recipe) -> list[int] | None:
 
 
 def test_written(task: SequenceToSequence, loaded: LoadedModel, run: Evaluation) -> TestResult:
-    """Test a model that writes texts: decode the test set, time that, and score the outputs."""
+    """Test a model that writes texts: decode the test set, measure the time, and score the outputs."""
     begin = time.perf_counter()
     texts = task.decode_all(loaded.model, replace(loaded.recipe.decode, n_best=1), run)
     seconds = time.perf_counter() - begin
@@ -186,7 +186,7 @@ def test_written(task: SequenceToSequence, loaded: LoadedModel, run: Evaluation)
 
 
 def test_examples(task: Task, loaded: LoadedModel, run: Evaluation) -> TestResult:
-    """Test a model of any other task: score it with the metrics of the task, and time that."""
+    """Test a model of any other task: score it with the metrics of the task, and measure the time."""
     device = next(loaded.model.parameters()).device
     batches = [(len(ids), task.data.valid_batch(ids, device).tokens) for ids in task.data.valid_plan() or ()]
     if device.type == "cuda":

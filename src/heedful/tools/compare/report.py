@@ -47,7 +47,7 @@ BY_DIFFERENCE = "The number next to an output is its score: chrF for translation
 class Table:
     head: list[str]
     rows: list[list[str]]
-    strong: frozenset[tuple[int, int]] = frozenset()  # the places (row, column) of cells in bold
+    strong: frozenset[tuple[int, int]] = frozenset()  # row and column of each cell in bold
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Section:
 
 
 def sections(report: Report) -> list[Section]:
-    """Write the sections of a report, without empty ones."""
+    """Return the sections of a report, except for empty ones."""
     failed = [[system.name, system.error or ""] for system in report.systems if system.error]
     others = [
         Section("Failed", table=Table(["system", "what happened"], failed) if failed else None),
@@ -102,7 +102,7 @@ def on_other_data(report: Report) -> list[str]:
 
 
 def introduction(report: Report) -> list[str]:
-    """Describe task and budget; name the best system, and those from which it does not differ significantly."""
+    """Describe the task and the budget; name the best system, and those from which it does not differ significantly."""
     budget = report.budget
     limits = [
         counted(budget.updates, "updates") if budget.updates else "",
@@ -134,8 +134,9 @@ def introduction(report: Report) -> list[str]:
 
 
 def score_rows(systems: Sequence[SystemReport]) -> tuple[list[list[str]], set[tuple[int, int]]]:
-    """Write a row for each score on the test set; return the rows with the places of the best value in each."""
-    plain = [system.measured.test.scores if system.measured else {} for system in systems]  # without intervals, too
+    """Write a row for each score on the test set; return the rows, and the row and column of each best value."""
+    # Not all of these scores have intervals.
+    plain = [system.measured.test.scores if system.measured else {} for system in systems]
     names = dict.fromkeys(name for system, own in zip(systems, plain, strict=True) for name in (*system.scores, *own))
     rows, strong = [], set()
     for row, name in enumerate(names):
@@ -179,7 +180,7 @@ def scaled(value: float, unit: str) -> str:
 
 
 def costs(system: SystemReport) -> dict[str, str | None]:
-    """Return the costs of a system in words; None for what is unknown."""
+    """Return the costs of a system as text; None for what is unknown."""
     measured, curves = system.measured, system.curves
     if measured is None:
         return {}
@@ -240,8 +241,8 @@ def curves(report: Report) -> Section:
         label = f"validation {name.removeprefix(VALID)}" if name.startswith(VALID) else f"training {name}"
         for axis, words in AXES.items():
             series = [
-                Series(system.name, place, points)
-                for place, system in enumerate(report.systems)
+                Series(system.name, index, points)
+                for index, system in enumerate(report.systems)
                 if system.curves and (points := system.curves.against(axis, name))
             ]
             if series:
@@ -260,8 +261,8 @@ def grouped(report: Report, groups: Sequence[Group], title: str, axis: str, text
         for name, group in zip(names, groups, strict=True)
     ]
     series = []
-    for place, system in enumerate(ordered):  # side by side, so that no bar covers another
-        offset, scores = 0.3 * ((place + 0.5) / len(ordered) - 0.5), [group.scores[system.name] for group in groups]
+    for index, system in enumerate(ordered):  # side by side, so that no bar covers another
+        offset, scores = 0.3 * ((index + 0.5) / len(ordered) - 0.5), [group.scores[system.name] for group in groups]
         points = [(i + offset, score.value) for i, score in enumerate(scores)]
         series.append(Series(system.name, report.systems.index(system), points, [score.interval for score in scores]))
     chart = Chart(f"{report.score} by {axis}", axis, report.score, series, names=names)
@@ -282,9 +283,10 @@ def machines(report: Report) -> list[str]:
     for system in report.done:
         if system.measured:
             facts = system.measured.environment
-            place = facts["gpu"] if facts["device"] == "cuda" else f"a CPU ({facts.get('processor', facts['machine'])})"
+            cpu = f"a CPU ({facts.get('processor', facts['machine'])})"
+            hardware = facts["gpu"] if facts["device"] == "cuda" else cpu
             threads, cores = counted(int(facts["threads"]), "threads"), counted(int(facts["cores"]), "cores")
-            lines.append(f"Machine: {place}, {threads} of {cores}, torch {facts['torch']}.")
+            lines.append(f"Machine: {hardware}, {threads} of {cores}, torch {facts['torch']}.")
     return list(dict.fromkeys(lines))
 
 
@@ -308,7 +310,7 @@ def html_page(report: Report) -> str:
 
 
 def markdown_page(report: Report) -> str:
-    """Write the report as Markdown; in place of the HTML page's charts, it says where to find them."""
+    """Write the report as Markdown; instead of charts, it says where to find them."""
     parts = ["# Comparison of systems"]
     for section in sections(report):
         parts += [f"## {section.title}", *section.text]
@@ -332,5 +334,5 @@ def markdown_table(table: Table) -> str:
 
 
 def escaped(text: str) -> str:
-    """Escape the characters of Markdown's markup, and put the text on one line."""
+    """Escape the special characters of Markdown, and put the text on one line."""
     return MARKDOWN_SPECIAL.sub(r"\\\1", " ".join(text.split()))

@@ -58,7 +58,7 @@ class SystemReport:
 
 @dataclass(frozen=True)
 class Pair:
-    """Comparison of a system with one listed before it, by paired bootstrap: one for each score."""
+    """Comparison of a system with one listed before it, by paired bootstrap, for each score."""
 
     baseline: str
     system: str
@@ -69,10 +69,10 @@ class Pair:
 class Report:
     systems: list[SystemReport]  # in the order of the command line
     task: str
-    test: str  # the test set, in words
+    test: str  # description of the test set
     budget: Budget
     score: str | None  # the name of the first score on the test set; None before any system is done
-    curve: str  # the name of the validation score that is drawn, such as "valid_bleu"
+    curve: str  # the name of the validation score that is plotted, such as "valid_bleu"
     pairs: list[Pair]
     by_length: list[Group]  # scores by source length in tokens
     by_move: list[Group]  # scores by the distance that words move in translation, if the data has alignments

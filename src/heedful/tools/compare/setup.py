@@ -26,12 +26,12 @@ from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.training.learning_rate import DECAYING
 
 TOLERANCE = 0.05  # fraction by which a system's number of parameters may differ from the budget
-MAX_WIDTH, STEP = 4096, 8  # of d_model, which is searched first in steps
+MAX_WIDTH, STEP = 4096, 8  # the largest d_model, and the step of the coarse search for it
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Equal budget of all systems; None for whatever each recipe decides by itself."""
+    """Budget that all systems share; None for limits that each recipe sets itself."""
 
     updates: int | None = None  # number of updates, in place of `train.max_updates`
     minutes: float | None = None  # minutes of training without validation, in place of `train.max_minutes`
@@ -61,13 +61,13 @@ class Budget:
         )
 
     def remarks(self, recipe: Recipe, updates: int | None, seconds: float | None, size: int) -> list[str]:
-        """Say in sentences where a trained system differs from this budget, and why."""
+        """Return remarks on where a trained system deviates from this budget, and why."""
         remarks = [] if self.allows(size) else [f"has {size:,} of --parameters {self.parameters:,}"]
-        timely = self.minutes is None or (seconds is not None and seconds >= 60 * self.minutes)
-        enough = self.updates is None or updates == self.updates
-        if not enough and not (self.minutes and timely):
+        has_time = self.minutes is None or (seconds is not None and seconds >= 60 * self.minutes)
+        has_updates = self.updates is None or updates == self.updates
+        if not has_updates and not (self.minutes and has_time):
             remarks.append(f"has {updates or 'an unknown number of'} updates of --updates {self.updates}")
-        if not timely and not (self.updates and enough):
+        if not has_time and not (self.updates and has_updates):
             spent = "an unknown time" if seconds is None else f"{seconds / 60:.1f} minutes"
             remarks.append(f"was trained for {spent} of --minutes {self.minutes:g}: its recipe ends training earlier")
         schedule, limit = recipe.optimizer.schedule, recipe.train.max_updates
@@ -85,36 +85,36 @@ def model_size(recipe: Recipe, tokenizers: TokenizerPair) -> int:
 
 
 def nearest_width(recipe: Recipe, tokenizers: TokenizerPair, parameters: int) -> tuple[int, int]:
-    """Find the `model.d_model` that brings a model closest to a number of parameters, all other keys unchanged."""
+    """Find the `model.d_model` that brings a model closest to a number of parameters, with all other keys unchanged."""
 
     def with_widths(widths: range) -> list[Recipe]:
         recipes = (replace(recipe, model=replace(recipe.model, d_model=width)) for width in widths)
         return [candidate for candidate in recipes if not impossible(candidate)]
 
     coarse = with_widths(range(STEP, MAX_WIDTH, STEP))
-    above = bisect(coarse, parameters, key=lambda candidate: model_size(candidate, tokenizers))
-    low, high = [1, *(candidate.model.d_model for candidate in coarse), MAX_WIDTH][above : above + 2]
+    index = bisect(coarse, parameters, key=lambda candidate: model_size(candidate, tokenizers))
+    low, high = [1, *(candidate.model.d_model for candidate in coarse), MAX_WIDTH][index : index + 2]
     fine = with_widths(range(low, high + 1))
     sizes = {candidate.model.d_model: model_size(candidate, tokenizers) for candidate in fine}
     width = min(sizes, key=lambda width: abs(sizes[width] - parameters))
     return width, sizes[width]
 
 
-DEFAULT_LANGUAGE = DataConfig.target_language  # of a recipe that does not give a language
+DEFAULT_LANGUAGE = DataConfig.target_language  # the language of a recipe that does not name one
 
 
 @dataclass(frozen=True)
 class ComparisonSetup:
-    """Data, task and test set that all systems of a comparison share; the first system sets them."""
+    """Data, task and test set that all systems in a comparison share; the first system determines them."""
 
     system: str  # the name of that system
     task: str
-    data: str | None  # SHA-256 of its training data; None if its files are missing, as may be for a trained model
+    data: str | None  # SHA-256 of its training data; None if its files are missing, as may happen with a trained model
     test: CorpusConfig  # the test set, with absolute paths
     test_digest: str  # SHA-256 of the test set
-    test_name: str  # the test set, in words
+    test_name: str  # description of the test set
     language: str  # the target language, which determines how texts are scored
-    labels: tuple[str, ...]  # the classes that are distinguished; empty for a task without classes
+    labels: tuple[str, ...]  # the classes; empty for a task without classes
 
     @classmethod
     def of(cls, system: str, recipe: Recipe, recipes: Sequence[Recipe], *, is_trained: bool) -> "ComparisonSetup":
@@ -134,8 +134,8 @@ class ComparisonSetup:
     def join(self, recipe: Recipe, *, is_trained: bool) -> tuple[Recipe, bool]:
         """Check that a system can be compared with the others; a trained model may come from other data.
 
-        Returns its recipe with the language and the test set, unless it is to be trained and has its own test set; and
-        whether it has the training data of the comparison.
+        Returns its recipe with the language and the test set of the comparison (unless it is to be trained and has its
+        own test set), and whether it shares the comparison's training data.
         """
         if recipe.task != self.task:
             raise InputError(
@@ -201,7 +201,7 @@ NAME = r"[\w][\w.-]*"
 class System:
     """System of a comparison: its name, its recipe or trained model, and its settings."""
 
-    name: str  # in the report, and of its run folder
+    name: str  # its name in the report, and that of its run folder
     source: Path  # a recipe (a TOML file, or a folder with a config.toml), or a run or model folder
     overrides: tuple[str, ...] = ()  # recipe settings to change, as "key=value"
 
@@ -229,7 +229,7 @@ class System:
 
 
 def located(source: str) -> Path:
-    """Return the path of a system, which is downloaded if it is a model on the Hub."""
+    """Return the path of a system; download it if it is a model on the Hub."""
     return download(source) if is_hub_name(source) else Path(source)
 
 
@@ -250,19 +250,19 @@ def parse_systems(arguments: Sequence[str], settings: Sequence[str]) -> list[Sys
     if twice := [name for name, count in counts.items() if count > 1]:
         raise InputError(f"two systems are named {twice[0]}; rename one of them, as in other-name={systems[-1].source}")
 
-    owners = []  # of each setting; "" for settings of all systems
+    owners = []  # the system of each setting; "" for settings of all systems
     for setting in settings:
         match = re.match(rf"({NAME}):", setting.partition("=")[0])
         owners.append(match[1] if match else "")
         if owners[-1] and owners[-1] not in counts:
             raise InputError(f"--set {setting}: no system is named {owners[-1]}; the systems are {', '.join(counts)}")
-    for place, system in enumerate(systems):
+    for index, system in enumerate(systems):
         # Settings for all recipes do not change a trained model.
-        mine = (system.name,) if system.is_trained else ("", system.name)
+        names = (system.name,) if system.is_trained else ("", system.name)
         overrides = [
             setting.removeprefix(f"{system.name}:")
             for owner, setting in zip(owners, settings, strict=True)
-            if owner in mine
+            if owner in names
         ]
-        systems[place] = replace(system, overrides=tuple(overrides))
+        systems[index] = replace(system, overrides=tuple(overrides))
     return systems

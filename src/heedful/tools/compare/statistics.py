@@ -41,7 +41,7 @@ class TextSample(Sample):
 
     @abstractmethod
     def part(self, indices: Sequence[int]) -> "TextSample":
-        """The results of some of the texts."""
+        """Return the results for some of the texts."""
 
     @abstractmethod
     def each(self) -> list[float]:
@@ -96,7 +96,7 @@ class ScoredTexts(TextSample):
 
 
 def metrics_of(outputs: Sequence[str], references: Sequence[str]) -> tuple[str, ...]:
-    """Return the metrics for translations, also the case-insensitive ones if a model of lowercased text wrote them."""
+    """Return the metrics for translations, including case-insensitive ones if the translations are lowercased."""
     return (*METRICS, *LOWER_CASED) if is_lower_cased(outputs, [references]) else METRICS
 
 
@@ -143,10 +143,10 @@ def divide_sentences(values: Sequence[int]) -> list[list[int]]:
     if count < 2:
         return []
     bounds = np.unique(np.quantile(values, np.arange(1, count) / count, method="higher"))
-    places = np.searchsorted(bounds, values, side="right")
+    group_indices = np.searchsorted(bounds, values, side="right")
     groups: list[list[int]] = []
-    for place in range(len(bounds) + 1):
-        group = np.flatnonzero(places == place).tolist()
+    for index in range(len(bounds) + 1):
+        group = np.flatnonzero(group_indices == index).tolist()
         if groups and min(len(group), len(groups[-1])) < MIN_SENTENCES:
             groups[-1] += group
         else:

@@ -1,4 +1,4 @@
-"""Training data of a plan: the volume of a recipe's files, a made-up corpus, and batches from either."""
+"""Training data for a plan: the volume of a recipe's files, and batches from prepared or synthetic data."""
 
 import json
 from collections.abc import Sequence
@@ -34,11 +34,11 @@ SENTENCE = 32  # tokens per sentence in the passages for BERT
 
 
 class PlannedTokenizer(SizeOnly):
-    """Placeholder tokenizer whose words, the source of random tokens, have the highest ids."""
+    """Placeholder tokenizer; the upper half of its ids are words, which can replace masked tokens."""
 
     @property
     def first_word(self) -> int:
-        """The first id in the vocabulary that can replace a masked token."""
+        """First id in the vocabulary that can replace a masked token."""
         return len(self) // 2
 
 
@@ -87,11 +87,11 @@ class DataVolume:
     bytes: int  # the size of their text, decompressed: of the `part` of each corpus that is read
     lines: int  # the number of lines in this text
     tokens: int  # an estimate of its number of tokens
-    how: str  # in words, how the number of tokens was estimated
+    how: str  # how the number of tokens was estimated, for display
 
 
 def data_volume(recipe: Recipe) -> DataVolume | None:
-    """Measure the training text of a recipe; None if a file is not on this machine, and for images and audio."""
+    """Measure the training text of a recipe; None if a file is not on this machine, or for images and audio."""
     exists = all((Path(recipe.data.root) / corpus.source).exists() for corpus in recipe.data.train)
     if recipe.data.modality != "text" or not exists:
         return None
@@ -112,7 +112,7 @@ def data_volume(recipe: Recipe) -> DataVolume | None:
 
 
 def bytes_per_token(recipe: Recipe, files: list[Path]) -> tuple[float, str]:
-    """Estimate the bytes per token from the recipe's tokenizer, or from its kind if untrained; also say which."""
+    """Estimate the bytes per token from the recipe's tokenizer or, if it is untrained, its kind; also return which."""
     folder = Path(recipe.tokenizer.path) if recipe.tokenizer.path else None
     lines: list[str] = []
     for file in files:
@@ -137,11 +137,11 @@ class PlannedBatches:
     largest: Batch  # a batch with the longest texts
     tokens: float  # the mean number of real tokens per batch
     epoch: int | None  # the number of batches per epoch; None without data
-    origin: str  # in words, where the batches come from
+    origin: str  # where the batches come from, for display
 
 
 def batches_of(recipe: Recipe, length: int, prepared: Path | None) -> PlannedBatches:
-    """Take a recipe's batches from prepared data, or make some up, for a translator with sentences of this length."""
+    """Return a recipe's batches from prepared data, or synthetic ones, in which sentences have `length` tokens."""
     if prepared is not None:
         return prepared_batches(recipe, prepared)
     if not issubclass(find_task(recipe.task).dataset, Pairs):
@@ -174,8 +174,8 @@ def prepared_batches(recipe: Recipe, prepared: Path) -> PlannedBatches:
     with read_only():
         task = kind.prepare(recipe, prepared, lambda _: None)
     epoch = task.data.epoch(0)
-    places = np.linspace(0, len(epoch) - 1, min(SAMPLE_BATCHES, len(epoch))).round().astype(int)
-    sample = [task.data.batch(epoch[place], 0, CPU) for place in places]
+    indices = np.linspace(0, len(epoch) - 1, min(SAMPLE_BATCHES, len(epoch))).round().astype(int)
+    sample = [task.data.batch(epoch[index], 0, CPU) for index in indices]
     tokens = sum(batch.tokens for batch in sample) / len(sample)
     typical = min(sample, key=lambda batch: abs(batch.tokens - tokens))
     return PlannedBatches(task, typical, largest_of(task, epoch), tokens, len(epoch), "the prepared data")
@@ -185,7 +185,7 @@ def largest_of(task: Task, epoch: Sequence[np.ndarray]) -> Batch:
     """Find the batch that needs the most memory: the fullest among those with the fewest, and so the longest, texts."""
 
     def cells(batch: Batch) -> int:
-        """The number of values in the largest tensor of a batch, padding included."""
+        """Return the number of values in the largest tensor of a batch, including padding."""
         return max(value.numel() for value in vars(batch).values() if isinstance(value, torch.Tensor))
 
     longest = sorted(epoch, key=len)[:SAMPLE_BATCHES]

@@ -1,4 +1,4 @@
-"""Plan of a run: the memory, time and disk space that it will need on some accelerators, from its recipe alone."""
+"""Plan of a run: the memory, time and disk space that it will need on some accelerators, estimated from its recipe."""
 
 import math
 from dataclasses import dataclass, replace
@@ -24,9 +24,10 @@ HERE = "here"  # the first GPU of this machine or, without one, its CPU
 CPU_NAME = "this machine's CPU"
 SIZE = 1024  # of the matrices that are multiplied to measure a CPU
 GPU_SIZE = 8192  # of the matrices for a GPU, which smaller ones do not keep busy
-NODE = 8  # GPUs in a node, whose links are faster than the links between nodes
+NODE = 8  # GPUs per node; links within a node are faster than links between nodes
 USABLE = 0.9  # share of a GPU's memory: the rest is for the driver, kernels, communication and fragmentation
-UTILISATION = ((1e8, 0.2), (5e8, 0.3), (math.inf, 0.4))  # the first with more parameters than the model
+# Assumed share of the peak FLOPs: that of the first entry with more parameters than the model.
+UTILISATION = ((1e8, 0.2), (5e8, 0.3), (math.inf, 0.4))
 CPU_UTILISATION = 0.5
 GPU_LINK = 32e9  # bytes per second between GPUs of this machine: PCIe 4.0 x16, an assumption
 BETWEEN_NODES = 50e9  # bytes per second for each GPU: a network of 400 Gb/s, an assumption
@@ -53,7 +54,7 @@ ACCELERATORS = {
 
 
 def find_accelerator(name: str, precision: str) -> Accelerator:
-    """Find an accelerator by name, with its speed in a training precision; this machine's is measured now."""
+    """Return an accelerator by name, with its speed in a training precision; the speed of this machine is measured."""
     dtype = torch.float32 if precision == "float32" else torch.bfloat16
     if name == CPU:
         flops = matmul_speed(SIZE, SIZE, SIZE, dtype, torch.device("cpu"))
@@ -72,7 +73,7 @@ def find_accelerator(name: str, precision: str) -> Accelerator:
 
 @dataclass(frozen=True)
 class Layout:
-    """Layout of a training over GPUs, with the memory per GPU in bytes."""
+    """Layout of training on several GPUs, with the memory per GPU in bytes."""
 
     name: str  # "replicated" (DDP) or "sharded" (FSDP2)
     weights: float  # the float32 weights that it stores
@@ -91,13 +92,13 @@ class Layout:
 
 @dataclass(frozen=True)
 class Hardware:
-    """Facts that a recipe does not have: the GPUs, their links, the disk, and how often something fails."""
+    """Facts that are not in a recipe: the GPUs, their links, the disk, and how often something fails."""
 
-    gpus: int = 1  # each has a process
+    gpus: int = 1  # with one process each
     gpu: str = HERE  # one of ACCELERATORS, HERE or CPU
-    utilisation: float | None = None  # share of the peak FLOPs; None: an assumption based on the model size
+    utilisation: float | None = None  # share of the peak FLOPs; None for an assumption based on the model size
     length: int = 27  # tokens in a typical sentence, for a translator without prepared data
-    # bytes per second between GPUs; None: from the data sheet within a node, and an assumption between nodes
+    # bytes per second between GPUs; None for the data sheet's value in a node, and an assumption between nodes
     link: float | None = None
     disk: float = 1e9  # bytes per second at which a checkpoint is written
     failure_hours: float = 50_000.0  # GPU hours between two failures, an assumption
@@ -112,7 +113,7 @@ class Work:
     flops: float  # FLOPs per update on all GPUs: forward, backward and optimizer
     flops_per_gpu: float  # FLOPs on the GPU with the most batches
     epochs: float | None  # passes over the prepared data; None without it
-    origin: str  # in words, where the batches come from
+    origin: str  # where the batches come from, for display
 
 
 @dataclass(frozen=True)
@@ -145,10 +146,10 @@ class Plan:
     name: str
     shape: str
     parameters: int
-    trained: int  # of these
+    trained: int  # how many of these are trained
     precision: str
     gpus: int
-    accelerator: Accelerator  # one of them, or this machine's CPU
+    accelerator: Accelerator  # one of the GPUs, or this machine's CPU
     link: float  # bytes per second that each GPU can send to the others
     memory: Memory
     layouts: tuple[Layout, ...]  # all weights on each GPU, and a share of them on each
@@ -160,7 +161,7 @@ class Plan:
 
 @own_random_numbers()
 def make_plan(recipe: Recipe, hardware: Hardware, prepared: Path | None = None) -> Plan:
-    """Plan a run with batches from prepared data, `data` in a run folder, or with made-up batches."""
+    """Plan a run with batches from prepared data, such as `data` in a run folder, or with synthetic batches."""
     if hardware.gpu == HERE and not torch.cuda.is_available():
         hardware = replace(hardware, gpu=CPU)
     check_hardware(recipe, hardware)
@@ -188,7 +189,7 @@ def make_plan(recipe: Recipe, hardware: Hardware, prepared: Path | None = None) 
     seconds = work.flops_per_gpu / (utilisation * accelerator.flops) + layout.communication
     hours = work.updates * seconds / 3600
     minutes = recipe.train.max_minutes
-    if minutes is not None and (share := minutes / (60 * hours)) < 1:  # they end the run before its other limits
+    if minutes is not None and (share := minutes / (60 * hours)) < 1:  # the time limit comes first
         epochs = work.epochs and work.epochs * share
         work, hours = replace(work, updates=math.ceil(work.updates * share), epochs=epochs), hours * share
 
@@ -231,7 +232,7 @@ def check_hardware(recipe: Recipe, hardware: Hardware) -> None:
 def layouts_of(
     recipe: Recipe, memory: Memory, gpus: int, accelerator: Accelerator, link: float, batches: int
 ) -> tuple[Layout, ...]:
-    """Lay out a training with all weights on each GPU, and with an equal share of everything on each (FSDP2)."""
+    """Return two layouts: all weights on each GPU (DDP), and an equal share of everything on each GPU (FSDP2)."""
     single = recipe.train.precision == "float32"
     weights, optimizer, gradients = memory.weights, memory.optimizer, memory.gradients
 

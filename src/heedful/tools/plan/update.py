@@ -25,7 +25,7 @@ from heedful.training.training_step import TrainingStep
 from heedful.training.warm_start import freeze
 
 aten = torch.ops.aten
-INDEXED = (aten.index, aten.index_put, aten.index_put_, aten._index_put_impl_)  # take positions, or a mask
+INDEXED = (aten.index, aten.index_put, aten.index_put_, aten._index_put_impl_)  # operations that take indices or a mask
 CPU, GPU = torch.device("cpu"), torch.device("meta")
 
 
@@ -51,7 +51,7 @@ class Paper(TorchDispatchMode):
         self._storages: dict[int, weakref.ref] = {}
 
     def move(self, model: nn.Module) -> None:
-        """Count the weights and buffers of a model that was built on torch's device "meta" as being on this device."""
+        """Move a model that was built on torch's device "meta" to this device, and count its weights and buffers."""
         for module in model.modules():
             if self.device == CPU:
                 self._swap(module)
@@ -63,14 +63,14 @@ class Paper(TorchDispatchMode):
                 setattr(module, name, self.copy(buffer))
 
     def _swap(self, module: nn.Module) -> None:
-        """Put the weights of a module on paper, so that whatever refers to them, such as an optimizer, still does."""
+        """Swap the weights of a module for weights on paper; references to them, such as an optimizer's, stay valid."""
         recurrent = module if isinstance(module, nn.RNNBase) else None
         if recurrent:
             recurrent._flat_weight_refs = []  # torch's own weak references, which prevent a swap
         for parameter in module.parameters(recurse=False):
             if not isinstance(parameter, FakeTensor):
                 moved = self.copy(parameter.detach()).requires_grad_(parameter.requires_grad)
-                vars(moved)["_is_param"] = True  # by which torch knows a parameter of another class
+                vars(moved)["_is_param"] = True  # by which torch recognises a parameter of another tensor class
                 torch.utils.swap_tensors(parameter, moved)
         if recurrent:
             recurrent._init_flat_weights()
@@ -101,11 +101,11 @@ class Paper(TorchDispatchMode):
         if func is aten._local_scalar_dense.default:
             return 1.0  # such as the norm of a gradient
         if func.overloadpacket in INDEXED:
-            # Masks among the indices become the positions where they are True, because their number is a size.
-            places: list[Tensor | None] = []
+            # Masks among the indices become the positions where they are True, because a size depends on their number.
+            positions: list[Tensor | None] = []
             for index in args[1]:
-                places += index.nonzero().unbind(1) if index is not None and index.dtype == torch.bool else [index]
-            args = (args[0], places, *args[2:])
+                positions += index.nonzero().unbind(1) if index is not None and index.dtype == torch.bool else [index]
+            args = (args[0], positions, *args[2:])
 
         def on_paper(value: Any) -> Any:
             return self.copy(value) if isinstance(value, Tensor) and not is_on_paper(value) else value
@@ -123,7 +123,7 @@ class Paper(TorchDispatchMode):
         return func(*args, **{**kwargs, "device": "cpu"})
 
     def _count(self, tensor: Tensor) -> None:
-        """Count the memory of a tensor until nothing refers to it, once regardless of how many views it has."""
+        """Count the memory of a tensor, but not of further views of it, until nothing refers to it."""
         storage = tensor.untyped_storage()
         key, size = storage._cdata, storage.nbytes()
         if key in self._storages:
@@ -149,7 +149,7 @@ def memory_efficient(
     bias: Float[Tensor, "#B #H #T S"],
     p: float = 0.0,
 ) -> Float[Tensor, "B H T U"]:
-    """Attention as in CUDA's memory-efficient kernel, which stores no attention weights for the backward pass.
+    """Compute attention with CUDA's memory-efficient kernel, which stores no attention weights for the backward pass.
 
     torch chooses this kernel for a mask that is added to the scores.
     """
@@ -166,7 +166,7 @@ class Memory:
     replica: int  # the bfloat16 copy used for computing, with `precision = "bfloat16"`
     optimizer: int  # the optimizer state
     gradients: int  # the float32 gradients of all trained weights
-    activations: int  # that the forward pass of a batch stores for its backward pass
+    activations: int  # what the forward pass of a batch stores for its backward pass
     work: int  # the peak that a batch needs on top of all these; it includes the activations
     # the peak in an update. In an update of a single batch, the gradients grow while the activations shrink, so that it
     # is less than the sum of the others.

@@ -39,9 +39,9 @@ LANGUAGE = re.compile(r"^(.+)[-._]([a-z]{2,3})$")
 PART = re.compile(r"(?<![a-z])(train(?:ing)?|val(?:id(?:ation)?)?|dev(?:el)?|test(?:ing)?)(?![a-z])")
 NUMBERED = re.compile(r"\d+")  # names of messages, as in 20 Newsgroups
 MIN_TEXTS = 5  # per class
-LIKELY_TEXTS = 10  # per class, from which on folders are likely to be classes
-LIKELY_LENGTH = 20_000  # mean bytes per text, up to which folders are likely to be classes
-MAX_LENGTH = 50_000  # mean bytes per text, above which they are books
+LIKELY_TEXTS = 10  # per class; folders with at least so many texts are likely to be classes
+LIKELY_LENGTH = 20_000  # mean bytes per text; folders of texts up to this length are likely to be classes
+MAX_LENGTH = 50_000  # mean bytes per text; longer texts are books
 
 Classes = Mapping[str, list[Path]]  # the texts of each class
 
@@ -68,7 +68,7 @@ def layout_of(folder: Path, bad_utf8: BadUtf8) -> FolderLayout:
 
 
 def best_names(names: Iterable[str]) -> dict[str, str]:
-    """The shortest name for each part, as dev.tsv; a single name that says no part is the training part."""
+    """Return the shortest name for each part, such as dev.tsv; a single name is that of the training part."""
     shortest = sorted(names, key=lambda name: (len(name), name))
     best: dict[str, str] = {}
     for name in shortest:
@@ -79,7 +79,7 @@ def best_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def layout_of_languages(folder: Path, files: list[Path]) -> FolderLayout | None:
-    """Recognise files in two languages, such as train.en and train.de; None for others."""
+    """Recognise files in two languages, such as train.en and train.de; None for other files."""
     stems: dict[str, dict[str, Path]] = defaultdict(dict)
     for file in files:
         match = LANGUAGE.match(without_compression(file.name).removesuffix(".txt"))
@@ -97,7 +97,7 @@ def layout_of_languages(folder: Path, files: list[Path]) -> FolderLayout | None:
 
 
 def layout_of_parts(files: list[Path], bad_utf8: BadUtf8) -> FolderLayout | None:
-    """Recognise a single data file, or one for each part; None for running text, and for several such files."""
+    """Recognise a single data file, or one for each part; None for running text, or for files of unknown parts."""
     data = [file for file in files if ending_of(file) in DATA]
     data = [file for file in data if ending_of(file) in READERS or shape_of(file, bad_utf8)]
     parts = best_names(file.name for file in data)
@@ -109,7 +109,7 @@ def layout_of_parts(files: list[Path], bad_utf8: BadUtf8) -> FolderLayout | None
 
 
 def check_documents(folder: Path, bad_utf8: BadUtf8) -> None:
-    """Reject a folder whose files are data sets or archives rather than running text; notes about them do not count."""
+    """Reject a folder whose files are data sets or archives rather than running text; ignore files such as README."""
     files = [file for file in visible_files(folder) if not ABOUT.search(file.name)]
     texts = [file for file in files if ending_of(file) in ENDINGS and ending_of(file) != ".json"]
     others = [file for file in files if ending_of(file) in (*DATA, *PACKED) and file not in texts]
@@ -208,12 +208,12 @@ def media_table(folder: Path, bad_utf8: BadUtf8) -> Path | None:
     if not tables and folder in folders:
         raise no_targets_error(folder, kind, media)
     if len(folders) == 1 and not readable:
-        return media_table(folders.pop(), bad_utf8)  # all are in one inner folder, which decides
+        return media_table(folders.pop(), bad_utf8)  # all are in one subfolder, so look there
     return tables[0] if tables else None
 
 
 def no_targets_error(folder: Path, kind: Kind, media: Sequence[Path]) -> InputError:
-    """Return the error that a folder's files have no classes or texts, with what their names or texts suggest."""
+    """Return the error for media files without classes or texts; its remedy depends on their names and nearby texts."""
     content = f"{folder}: contains {counted(len(media), NOUNS[kind])},"
     name = media[0].relative_to(folder).as_posix()
     table, target = folder / "files.csv", TARGETS[kind]
@@ -232,21 +232,21 @@ def no_targets_error(folder: Path, kind: Kind, media: Sequence[Path]) -> InputEr
     # The first words of the names may be the classes: a few, each with several files.
     words = [match[0] for path in media if (match := FIRST_WORD.search(path.stem))]
     names = sorted(set(words))
-    are_few = len(words) == len(media) and 2 <= len(names) <= len(words) // 3
-    if not are_few or min(map(words.count, names)) < 2:
+    has_few = len(words) == len(media) and 2 <= len(names) <= len(words) // 3
+    if not has_few or min(map(words.count, names)) < 2:
         names = []
     beginnings = ", ".join(names[:MAX_NAMES]) + ", ..." * (len(names) > MAX_NAMES)
     suggestion = f" The names begin with {beginnings}: are these the classes?" if names else ""
-    place = folder / (names[0] if names else "CLASS") / Path(name).name
+    example = folder / (names[0] if names else "CLASS") / Path(name).name
     headers = f"file,label (or file,{target})" if target != "label" else "file,label"
     return InputError(
         f"{content} but nothing shows their classes or texts: neither one folder per class nor a table.{suggestion} "
-        f"Put the {NOUNS[kind]} of each class into a folder, such as {place}; or {by_table('class or text', headers)}"
+        f"Put the {NOUNS[kind]} of each class into a folder, such as {example}; or {by_table('class or text', headers)}"
     )
 
 
 def texts_next_to(folder: Path, media: Sequence[Path]) -> str | None:
-    """Describe what seems to contain a text for each file: texts with the same names, or one with lines for them."""
+    """Describe what seems to have a text for each file: text files with the same names, or one file with all texts."""
     stems = {path.stem for path in media}
     texts = [path for path in visible_files(folder) if path.suffix.lower() in (".txt", ".lab", ".trn")]
     if sum(path.stem in stems for path in texts) * 2 > len(stems):

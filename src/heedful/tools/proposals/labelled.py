@@ -1,4 +1,4 @@
-"""Labelled text: its survey, and the first recipe of a classifier, regression model, tagger or answerer."""
+"""Labelled text: its survey, and first recipes for classification, regression, tagging or question answering."""
 
 import math
 import re
@@ -33,7 +33,7 @@ from heedful.tools.proposals.text_statistics import StatisticsBuilder, TextStati
 
 
 class Contradictions(NamedTuple):
-    """Equal texts with different labels: the number of texts, and the lines of two examples for one text, from 1."""
+    """Equal texts with different labels: how many there are, and the lines, from 1, of two examples of one text."""
 
     texts: int
     lines: tuple[int, int] | None
@@ -80,7 +80,7 @@ def text_of(example: Example) -> str:
 
 
 def survey_labelled(examples: Iterable[Example], corpus: CorpusConfig) -> LabelSurvey:
-    """Survey the labelled examples of a corpus in one pass; memory grows with the number of different texts."""
+    """Survey the labelled examples of a corpus in one pass; memory grows with the number of distinct texts."""
     texts, labels = StatisticsBuilder(), Counter[str]()
     groups: dict[int, set[str]] = {}
     numbers: dict[str, int] = {}  # the number of each label, in order of appearance
@@ -107,14 +107,14 @@ def survey_labelled(examples: Iterable[Example], corpus: CorpusConfig) -> LabelS
 
 
 def find_contradictions(hashes: np.ndarray, labels: np.ndarray, lines: np.ndarray) -> Contradictions:
-    """Find equal texts with different labels: for each example, (n,), the hash of its text, its label and its line."""
+    """Find equal texts with different labels, given the hash, label and line of each example, all (n,)."""
     order = np.lexsort((lines, labels, hashes))
     hashes, labels, lines = hashes[order], labels[order], lines[order]
-    at = np.flatnonzero((hashes[1:] == hashes[:-1]) & (labels[1:] != labels[:-1]))
-    if not len(at):
+    indices = np.flatnonzero((hashes[1:] == hashes[:-1]) & (labels[1:] != labels[:-1]))
+    if not len(indices):
         return Contradictions(0, None)
-    first, second = sorted((int(lines[at[0]]), int(lines[at[0] + 1])))
-    return Contradictions(len(np.unique(hashes[at])), (first, second))
+    first, second = sorted((int(lines[indices[0]]), int(lines[indices[0] + 1])))
+    return Contradictions(len(np.unique(hashes[indices])), (first, second))
 
 
 SIZE = Size("tiny", math.inf, 128, 512, 2, 2, dropout=0.1, lr=1e-3, warmup=100, passes=4)
@@ -123,7 +123,7 @@ MIN_LENGTH, MAX_LENGTH = 64, 256  # tokens per text
 WINDOW = 384  # tokens for a question with a piece of its passage, as in Devlin et al. (2019)
 MIN_UPDATES = 300
 SAVES = 20  # checkpoints in a run, each after a validation
-WHOLE_TEXTS = 0.95  # the share of texts that fit completely
+WHOLE_TEXTS = 0.95  # share of texts that fit completely
 WINDOWED = {"tagging": "tagged sentences", "span_qa": "questions on passages"}  # tasks with an answer for each token
 
 
@@ -149,7 +149,7 @@ def propose_encoder(
         lines = {
             "when": "",
             "longer": "longer texts are read in windows",
-            "tokenizer": "byte_fallback = true # names are full of letters in strange places",
+            "tokenizer": "byte_fallback = true # names contain unusual letters",
             "pooling": "",
         }
     else:

@@ -34,7 +34,7 @@ MIN_PASSES = 10  # over the files; a smaller model is better than fewer
 MIN_BATCH_FILES, MAX_BATCH_FILES = 16, 128
 MIN_UPDATES = 400
 SAVES = 10  # checkpoints in a run, each after a validation
-PATCHES = ((40, 4), (96, 8))  # maximum image side, and patch side up to it
+PATCHES = ((40, 4), (96, 8))  # maximum image side, and the patch side for images up to it
 MAX_RATE = 16_000  # samples per second that speech needs
 SPARE = 1.5  # margin: limit on tokens in a text, relative to the estimate for the longest
 CLASSIFICATION = {"image": "image_classification", "audio": "audio_classification", "video": "video_classification"}
@@ -70,7 +70,7 @@ def data_lines(kind: Kind, survey: MediaSurvey[Any], texts: str) -> dict[str, st
 
 
 def input_values(kind: Kind, facts: Sequence[Any], machine: Machine) -> tuple[dict[str, Any], int, int]:
-    """Choose the input settings; return them with the number of positions of a typical and of the longest input."""
+    """Choose the input settings; return them with the number of positions in a typical and in the longest input."""
     if kind == "audio":
         rate = min(MAX_RATE, Counter(file.rate for file in facts).most_common(1)[0][0])
         settings: dict[str, Any] = {
@@ -88,7 +88,7 @@ def input_values(kind: Kind, facts: Sequence[Any], machine: Machine) -> tuple[di
     shift = max(1, round(min(height, width) / 16))
     channels = 1 if all(file.is_grey for file in facts) else 3
     image = ImageConfig(size=(height, width), patch=patch, channels=channels, stem="convolutional", shift=shift)
-    # Training crops images at random: small images keep a larger part.
+    # Training crops images at random; a crop of a small image keeps a larger part of it.
     zoom = 0.8 if max(height, width) <= PATCHES[0][0] else 0.5
     settings = {"image_size": [height, width], "patch": patch, "channels": channels, "shift": shift, "zoom": zoom}
     if kind == "image":
@@ -224,7 +224,7 @@ CAPTIONED_IMAGE = (
     + """\
 class_token = false
 positions = "learned"
-shift = $shift # in training, images are moved at random; 0 if texts mention exact places
+shift = $shift # in training, images are moved at random; 0 if texts mention exact positions
 """
 )
 

@@ -44,7 +44,7 @@ GROUP_NAMES = (
     *("patient_id", "person", "singer", "reader", "group", "session", "说话人", "发言人"),
 )  # columns that say who speaks or is seen
 UNLABELLED = ("unlabelled", "unlabeled", "unsup", "unsupervised", "nolabel")  # folders that are not a class
-MIN_FILE_SHARE = 0.9  # of the values in a column of files that have an extension of their kind
+MIN_FILE_SHARE = 0.9  # of the values in a column of file names that have an extension of its kind
 
 
 def kind_of_folder(folder: Path, kinds: Sequence[Kind] = GUESSED_KINDS) -> Kind | None:
@@ -78,7 +78,7 @@ class Target(NamedTuple):
     column: Column
     writes: bool  # True for texts, which a model learns to write
     certainty: Certainty
-    second: Column | None  # None: the same column, interpreted the other way
+    second: Column | None  # None for the same column, interpreted the other way
 
 
 def target_of(columns: Sequence[Column], files: str, target: str | None, name: str) -> Target:
@@ -103,7 +103,7 @@ def target_of(columns: Sequence[Column], files: str, target: str | None, name: s
         raise InputError(f"{table}; give the one with the {what} as --target-field")
     [column] = fitting
     certainty: Certainty = "certain"
-    if column.is_label and not column.is_called_label:  # few different values: classes, or texts of single words
+    if column.is_label and not column.is_called_label:  # few distinct values: classes, or texts of single words
         certainty = "unsure" if not classes and 2 * column.spaces <= column.rows else "likely"
     return Target(column, not classes, certainty, texts[0] if classes and texts else None)
 
@@ -155,7 +155,7 @@ def other_kinds(folder: Path, kind: Kind) -> dict[str, int]:
 
 NAME_PARTS = re.compile(r"[_.-]+")
 MAX_GROUPS = 0.5  # of the number of files; with more groups, that part of the names is a file number
-MAX_ALONE = 0.1  # of the files may have no group, such as clips with names of another form
+MAX_ALONE = 0.1  # of the files may be without a group, such as clips with another form of name
 
 
 def groups_of(
@@ -163,7 +163,7 @@ def groups_of(
 ) -> tuple[Sequence[str | None], str | None]:
     """Find groups of files that must stay in one part: from a table column, folders below their class, or file names.
 
-    Returns the group of each file, or None for a file without one, and what the groups are, in words, or None.
+    Returns the group of each file (None for a file without one), and a description of the groups (None without any).
     """
     groupings: list[tuple[str, list[str | None]]] = []
     if column is not None:
@@ -182,23 +182,23 @@ def groups_of(
 
 
 def speakers_in_names(files: Sequence[MediaFile]) -> list[str | None]:
-    """Find the part of each name that says who speaks, as in 0_jackson_12.wav; None if no part does.
+    """Return the part of each file name that says who speaks, as in 0_jackson_12.wav; None if no part does.
 
-    It has letters, occurs in files of several classes, and is not the class. Names with an unusual number of parts are
-    ignored.
+    This part has letters, occurs in files of several classes, and is not the class. Names with an unusual number of
+    parts are ignored.
     """
     rows = [NAME_PARTS.split(file.path.stem) for file in files]
     usual = Counter(map(len, rows)).most_common(1)[0][0]
     targets = {file.target for file in files}
-    for place in range(usual):
-        column = [row[place] if len(row) == usual else None for row in rows]
+    for index in range(usual):
+        column = [row[index] if len(row) == usual else None for row in rows]
         classes: dict[str, set[str]] = defaultdict(set)
         for name, file in zip(column, files, strict=True):
             if name is not None:
                 classes[name].add(file.target)
         shared = sum(len(of_name) > 1 for of_name in classes.values())
-        are_names = all(re.search(r"[^\W\d]", name) for name in classes) and not classes.keys() & targets
-        if MIN_GROUPS <= len(classes) <= MAX_GROUPS * len(files) and are_names and 2 * shared > len(classes):
+        may_be_names = all(re.search(r"[^\W\d]", name) for name in classes) and not classes.keys() & targets
+        if MIN_GROUPS <= len(classes) <= MAX_GROUPS * len(files) and may_be_names and 2 * shared > len(classes):
             return column
     return [None] * len(files)
 
@@ -231,7 +231,7 @@ def group_column(columns: Sequence[Column], others: Sequence[str]) -> str | None
 
 
 def group_values(corpus: CorpusConfig, data: DataConfig, column: str) -> dict[int, str]:
-    """Read a table column as values by line."""
+    """Return the values of a table column by line number."""
     rows = read_rows(corpus, data, (corpus.source_field, column), label=column)
     return {line: group.strip() for line, (_, group) in rows}
 
@@ -277,9 +277,9 @@ class MediaSurvey(Generic[F]):
     # for each file, a digest of its pixels or samples, or else of its bytes; None for a file that cannot be read.
     # Equal images and audio files in different lossless formats share it.
     digests: list[str | None]
-    bad: list[str]  # a message for each of these
+    bad: list[str]  # an error message for each file that cannot be read
     copies: int  # number of files that are equal to an earlier one
-    torn: str | None  # two equal files with different classes or texts, in words; None if there are none
+    torn: str | None  # description of two equal files with different classes or texts; None if there are none
 
     @property
     def texts(self) -> TextStatistics:
@@ -291,7 +291,7 @@ class MediaSurvey(Generic[F]):
 
 
 def survey_media(files: Iterable[MediaFile], corpus: CorpusConfig, facts_of: Callable[[bytes], F]) -> MediaSurvey[F]:
-    """Survey the files of a corpus, each read once."""
+    """Survey the files of a corpus; each is read once."""
     labels, facts, bad = Counter[str](), list[F](), list[str]()
     digests: list[str | None] = []
     first: dict[str, MediaFile] = {}

@@ -64,7 +64,7 @@ class ParallelSurvey:
 
 
 def survey_parallel(pairs: Iterable[SentencePair]) -> ParallelSurvey:
-    """Survey a parallel text in one pass over its pairs; takes about 40 bytes of memory per pair."""
+    """Survey a parallel text in one pass over its pairs, with about 40 bytes of memory per pair."""
     source, target = StatisticsBuilder(), StatisticsBuilder()
     lines, hashes, held_out = array("I"), array("Q"), array("Q")
     empty = copies = 0
@@ -85,13 +85,14 @@ def survey_parallel(pairs: Iterable[SentencePair]) -> ParallelSurvey:
 
 
 def can_be_held_out(pair: SentencePair) -> bool:
-    """True if neither side is blank or too long, so that the target can judge a translation of the source."""
+    """Return True if neither side is blank or too long, so that the target can be a reference for translations."""
     return all(text.strip() and len(text) <= MAX_CHARACTERS for text in (pair.source, pair.target))
 
 
 BLOCK = 500  # lines compared together, so that a shift in the middle of a text is noticed
 MIN_LINES = 40  # fewer lines do not allow a conclusion
-RELATED = 0.3  # correlation; the highest for 500 lines is 0.8 to 1 for translations, about 0.1 for unrelated lines
+# Correlation; the maximum over 500 lines is 0.8 to 1 for translations, and about 0.1 for unrelated lines.
+RELATED = 0.3
 
 
 def misaligned_lines(source: TextStatistics, target: TextStatistics) -> list[tuple[int, int]]:
@@ -149,7 +150,7 @@ SIZES = (
 class Shape:
     """Shape of an encoder-decoder, and its search settings."""
 
-    decoder_layers: int | None  # None: as many as the encoder; otherwise the encoder has twice as many as usual
+    decoder_layers: int | None  # None for as many as the encoder; otherwise, the encoder has twice as many as usual
     beam: int
     search: str  # further lines of [decode]
 

@@ -11,7 +11,7 @@ from heedful.tools.proposals.text_statistics import TextStatistics
 
 CPU_SPEED = 25e9  # floating-point operations per second that one core sustains in training; twice that in bfloat16
 MIN_BATCH_TOKENS = 1024
-MAX_CHARACTER_VOCABULARY = 8000  # entries in a character vocabulary; rarer characters are spelled in bytes
+MAX_CHARACTER_VOCABULARY = 8000  # entries in a character vocabulary; rarer characters become bytes
 
 Keys = Mapping[str, object]
 
@@ -25,7 +25,7 @@ class Machine:
     gpu_memory: float | None = None  # GiB; None without a GPU
 
     def budget(self, seconds: float) -> float:
-        """Return the floating-point operations that a CPU does in this time; a GPU has no limit."""
+        """Return the floating-point operations that a CPU can perform in this time; a GPU has no limit."""
         speed = self.cores * CPU_SPEED * (2 if self.bfloat16 else 1)
         return seconds * speed if self.gpu_memory is None else math.inf
 
@@ -48,7 +48,7 @@ class Size:
 
     @property
     def block(self) -> int:
-        """Number of weights of self-attention and feed-forward network in one layer."""
+        """Number of weights in the self-attention and the feed-forward network of one layer."""
         return 4 * self.d_model**2 + 2 * self.d_model * self.d_ff
 
 
@@ -60,8 +60,8 @@ def fitting_size(sizes: Sequence[S], amount: float, machine: Machine, seconds: f
     memory, budget = machine.gpu_memory or 0, machine.budget(seconds)
     suitable = [
         size
-        for place, size in enumerate(sizes)
-        if (place == 0 or amount > sizes[place - 1].max_amount) and size.gpu_memory <= memory and work(size) <= budget
+        for index, size in enumerate(sizes)
+        if (index == 0 or amount > sizes[index - 1].max_amount) and size.gpu_memory <= memory and work(size) <= budget
     ]
     return suitable[-1] if suitable else sizes[0]
 
@@ -74,7 +74,7 @@ def batch_size(tokens: int, updates: int, most: int) -> int:
 def schedule(size: Size, updates: float, updates_per_pass: float, saves: int) -> dict[str, Any]:
     """Return the template values for a size: those of the model, and when to save and stop.
 
-    A run has `saves` checkpoints at a round interval: two digits and zeros, at least 10 updates.
+    A run has `saves` checkpoints at a round interval: two significant digits, and at least 10 updates.
     """
     every = max(10, int(float(f"{updates / saves:.1e}")))
     passes = saves * every / updates_per_pass
@@ -94,12 +94,12 @@ def character_vocabulary(characters: int) -> int:
 
 
 def subword_vocabulary(thousands: float) -> int:
-    """Return the vocabulary size of a subword tokenizer: thousands of frequent enough pieces, at most 8000."""
+    """Return the vocabulary size of a subword tokenizer: whole thousands, from 1000 to 8000."""
     return min(8000, max(1000, 1000 * round(thousands)))
 
 
 def tokenizer_values(texts: TextStatistics, subwords: str) -> dict[str, object]:
-    """Return kind and size of the tokenizer for some texts: characters if no spaces separate words."""
+    """Return the kind and vocabulary size of a tokenizer for some texts: characters if no spaces separate words."""
     if texts.is_spaceless:
         return {"kind": "character", "vocab_size": character_vocabulary(texts.alphabet)}
     return {"kind": subwords, "vocab_size": subword_vocabulary(int(texts.words.sum()) / 15_000)}
@@ -131,7 +131,7 @@ def fill_template(template: str, data: RecipeData, values: Keys, **lines: str) -
 
 
 def toml_value(value: object) -> str:
-    """Write a string, a number, a boolean or a list of strings in TOML: as in JSON, except for U+007F."""
+    """Format a string, a number, a boolean or a list of strings as TOML: like JSON, except for U+007F."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

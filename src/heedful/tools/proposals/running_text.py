@@ -1,4 +1,4 @@
-"""Running text: its survey, and the first recipe of a GPT, which continues text, or a BERT, which fills in words."""
+"""Running text: its survey, and first recipes for a GPT, which continues text, or a BERT, which fills in words."""
 
 import math
 from collections import Counter
@@ -93,8 +93,8 @@ MAX_CHARACTERS = 2_000_000  # of a text that is read by characters; from more te
 MIN_PASSES = 4  # over the text, if the size has this many; a smaller model is better than fewer
 MIN_UPDATES = 1000
 SAVES = 20  # checkpoints in a run, each after a validation
-MIN_DOCUMENTS = 20  # from which on passages can combine two documents
-MIN_SECTIONS = 200  # so that the twentieth that is held out has several, although chapters differ in length
+MIN_DOCUMENTS = 20  # with at least so many, passages can combine two documents
+MIN_SECTIONS = 200  # so that a held-out twentieth has several, even if they differ in length
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def propose_bert(survey: TextSurvey, machine: Machine, data: RecipeData) -> str:
 def model_values(
     sizes: tuple[TextSize, ...], characters: int, tokens: int, vocab_size: int, machine: Machine
 ) -> dict[str, Any]:
-    """Choose the size of model, vocabulary and training.
+    """Choose the sizes of the model and the vocabulary, and the number of updates.
 
     The updates make several passes over the text, are not too few, and do not take too long on this machine.
     """
@@ -228,7 +228,7 @@ lowercase = true
 mask = true
 
 [masking]
-next_sentence = $next_sentence # whether to learn also which passages follow each other
+next_sentence = $next_sentence # whether to also learn which passages follow each other
 """
     + ENCODER
     + """\

@@ -23,7 +23,7 @@ def text_hash(text: str) -> int:
 
 
 def near_hash(text: str) -> int:
-    """Return a 64-bit hash that near copies of a text share, which differ only in case, punctuation and spaces."""
+    """Return a 64-bit hash that is the same for texts that differ only in case, punctuation and spaces."""
     return text_hash(folded(text) or text)
 
 
@@ -56,8 +56,9 @@ class Split:
     ) -> Iterator[tuple[Part, T]]:
         """Yield each item with the part of its text, "train", "valid" or "test".
 
-        Of items with the same held-out text, only the first that can be judged is yielded. `group_of` returns the hash
-        that determines the part, if it is not the near hash of the text; `left_out` is called with what is not yielded.
+        Of items with the same held-out text, only the first that is suitable for evaluation is yielded. `group_of`
+        returns the hash that determines the part, if it is not the near hash of the text; `left_out` is called with
+        each item that is not yielded.
         """
         judged: set[int] = set()
         for item in items:
@@ -73,7 +74,7 @@ class Split:
 
 
 def split(hashes: np.ndarray, valid: bool, test: bool, share: int = 20) -> Split:
-    """Hold out one in `share` of the different texts, at most 1000, for each of the requested parts."""
+    """Hold out one in `share` of the distinct texts, at most 1000, for each of the requested parts."""
     size = min(MAX_HELD_OUT, len(hashes) // share)
     if size == 0:
         raise too_few(len(hashes), share)
@@ -120,4 +121,6 @@ def only_trained(members: Mapping[int, Collection[str]], division: Split) -> lis
 
 
 def too_few(count: int, share: int) -> InputError:
-    return InputError(f"{count} distinct inputs are too few to hold some out; give at least {share}")
+    return InputError(
+        f"too few distinct inputs to hold some out for validation and test: {count}; give at least {share}"
+    )

@@ -1,4 +1,4 @@
-"""Ways to read a table: for each task, the columns that suit it, and how plausible it is from their contents."""
+"""Ways to read a table: for each task, the columns that suit it, and how plausible this is given their contents."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ TARGETS = {
 }
 ELSEWHERE = "docs/how-to/ranking-summaries-dialogue.md"  # has recipes for tasks that `init` does not support
 
-# How plausible a reading is: by a name that says so, or ends so; by the contents; as the only one left; or barely.
+# How plausible a reading is: the column's name says so, or its end does; the contents do; no other is left; or barely.
 NAMED, ENDING, CONTENT, REMAINING, BARELY = 4.0, 3.5, 2.0, 1.5, 1.0
 MIN_PIXELS = 50  # columns of numbers that may be pixels
 CLOSE = 0.4  # two readings that differ by less are equally plausible
@@ -96,7 +96,7 @@ def candidates(columns: Sequence[Column], request: TaskChoice) -> Iterator[Candi
 
 
 def labelled_texts(columns: Sequence[Column], request: TaskChoice) -> Iterator[Candidate]:
-    """Yield the readings of each column as labels, with texts that suit it; or as texts to write, with few values."""
+    """Yield the readings of each column as labels of suitable texts, or as texts to write if it has few values."""
     for column in columns:
         if request.target not in (None, column.name) or column.name in (request.source, request.pair):
             continue
@@ -104,14 +104,14 @@ def labelled_texts(columns: Sequence[Column], request: TaskChoice) -> Iterator[C
         for task, weight in label_tasks(column, request).items():
             if request.task not in (None, task):
                 continue
-            for texts, less in inputs:
+            for texts, penalty in inputs:
                 is_scored_pair = len(texts) == 2 and task == "regression" and weight == CONTENT
                 choice = TaskChoice(task, texts[0], texts[1] if len(texts) == 2 else None, column.name)
-                yield Candidate(weight - less + SCORED_PAIR * (is_scored_pair and column.has_fractions), choice)
-                # A few different values may be texts to write, judging by the name, or if most have several words.
+                yield Candidate(weight - penalty + SCORED_PAIR * (is_scored_pair and column.has_fractions), choice)
+                # Few distinct values may be texts to write, judging by the name, or if most have several words.
                 is_wordy = 2 * column.spaces > column.rows or column.name.strip().lower() in PAIR_NAMES
                 if task == "classification" and is_wordy and not column.all_numbers:
-                    yield Candidate(REMAINING - less, replace(choice, task="text_to_text"))
+                    yield Candidate(REMAINING - penalty, replace(choice, task="text_to_text"))
 
 
 def label_tasks(column: Column, request: TaskChoice) -> dict[str, float]:
@@ -149,7 +149,7 @@ def input_texts(columns: Sequence[Column], request: TaskChoice, *, most: int) ->
 
 
 def are_a_couple(first: Column, second: Column) -> bool:
-    """True if two columns belong together by their names: sentence1, sentence2; premise, hypothesis."""
+    """Return True if two columns belong together by their names: sentence1, sentence2; premise, hypothesis."""
     one, two = sorted(column.name.strip().lower() for column in (first, second))
     if any(one.replace(end, "") == two.replace(other, "") for end, other in (("1", "2"), ("a", "b"))):
         return not one.isdecimal()
@@ -203,11 +203,11 @@ def running_texts(columns: Sequence[Column], request: TaskChoice) -> Iterator[Ca
         return
     is_only_text = sum(column.is_text for column in columns) == 1
     weights = {"language_model": REMAINING if is_only_text else BARELY / 2, "masked_lm": BARELY / 4}
-    for names, less in input_texts(columns, request, most=1):
+    for names, penalty in input_texts(columns, request, most=1):
         for task, weight in weights.items():
             if request.task in (None, task):
-                sure = request.task or (len(columns) == 1 and task == "language_model")
-                yield Candidate((NAMED if sure else weight) - less, TaskChoice(task, names[0]))
+                is_certain = request.task or (len(columns) == 1 and task == "language_model")
+                yield Candidate((NAMED if is_certain else weight) - penalty, TaskChoice(task, names[0]))
 
 
 def no_task_error(columns: Sequence[Column], request: TaskChoice, name: str) -> InputError:
@@ -229,7 +229,7 @@ def no_task_error(columns: Sequence[Column], request: TaskChoice, name: str) -> 
 
 
 def one_class(columns: Sequence[Column]) -> Column | None:
-    """Find a column of labels, by its name or because it has none, in which all labels are equal."""
+    """Find a column in which all labels are equal; its name must say that they are labels, or be a number."""
     for column in columns:
         is_short = not column.lists and column.characters <= LABEL_CHARACTERS * column.rows
         may_be_labels = is_short and (column.is_called_label or column.name.isdecimal())

@@ -20,7 +20,7 @@ MIN_LINES = 3  # fewer do not show a shape
 SHARE = 0.95  # of the lines must have the shape
 MAX_LABELS = 60  # in a file with a label at the start of each line
 MAX_SENTENCE = 100  # words, on average
-MAX_FIRST_WORDS, MIN_LABELLED = 6, 20  # a few different words before many lines may be labels
+MAX_FIRST_WORDS, MIN_LABELLED = 6, 20  # a few distinct words at the beginning of many lines may be labels
 MIN_NUMBERS = 10  # in a word vector
 
 JSON = re.compile(r"\s*(\[\s*[\[{\"]|\{\s*\")")
@@ -50,7 +50,7 @@ Kind = Literal[
 
 
 class TextShape(NamedTuple):
-    """Shape of a data set: its kind, its contents, and what to do with it if it is not for any task by itself."""
+    """Shape of a data set: its kind, its contents, and what to do with it if no task can use it directly."""
 
     kind: Kind
     content: str
@@ -105,9 +105,9 @@ def shape_of_lines(lines: Sequence[str]) -> TextShape | None:
     rows = [line.split() for line in lines]
     words = {row[0] for row in rows}
     elsewhere = share(not words.isdisjoint(row[1:]) for row in rows)
-    are_few = 1 < len(words) <= MAX_FIRST_WORDS and len(lines) >= MIN_LABELLED and elsewhere <= 1 - SHARE
+    has_few = 1 < len(words) <= MAX_FIRST_WORDS and len(lines) >= MIN_LABELLED and elsewhere <= 1 - SHARE
     is_talk = any(word.endswith((":", ".")) for word in words) or any("\t" in line for line in lines)
-    if are_few and not is_talk:
+    if has_few and not is_talk:
         return TextShape("first words", f"lines that begin with {', '.join(sorted(words))}, which may be labels")
 
     if shape := shape_of_word_lists(lines):
@@ -136,7 +136,7 @@ def shape_of_word_lists(lines: Sequence[str]) -> TextShape | None:
 
 
 def shape_of_table(lines: Sequence[str], path: Path) -> TextShape | None:
-    """Recognise a tab-separated table with quoted cells, the extension .csv or rows of unequal length; else None."""
+    """Recognise a tab-separated table with quoted cells, the extension .csv or rows of unequal length."""
     tabs = width(lines, "tabs")
     quoted = is_quoted(lines)
     if tabs > 1 and (ending_of(path) == ".csv" or quoted):
@@ -156,7 +156,7 @@ def shape_of_ragged_table(lines: Sequence[str]) -> TextShape | None:
 
 
 def is_quoted(lines: Sequence[str]) -> bool:
-    """True if the cells of a tab-separated table are in quotes that do not belong to the texts."""
+    """Return True if the cells of a tab-separated table are in quotes that do not belong to the texts."""
     cells = [cell for line in lines for cell in line.split("\t") if cell.startswith('"')]
     whole = [cell for cell in cells if len(cell) > 1 and QUOTED.fullmatch(cell)]
     if not cells or len(whole) < SHARE * len(cells):
@@ -187,7 +187,7 @@ def shape_of_json(lines: Sequence[str], path: Path) -> TextShape | None:
 
 
 def is_nested(values: dict[str, object]) -> bool:
-    """True if a JSON object has texts in nested objects, or lists of words with a list of tags."""
+    """Return True if a JSON object has texts in nested objects, or lists of words with a list of tags."""
     lists = [value for value in values.values() if isinstance(value, list)]
     inner = [part for value in values.values() if isinstance(value, dict) for part in value.values()]
     return any(isinstance(part, str) or "context" in values for part in inner) or (
@@ -242,7 +242,7 @@ def cell_of(value: object) -> object:
 
 
 def labelled_lines(path: Path, label: re.Pattern[str], bad_utf8: BadUtf8) -> Iterator[Values]:
-    """Yield the text and the label of each line; only the first of several fastText labels."""
+    """Yield the text and the label of each line; of several fastText labels, only the first."""
     for number, line in enumerate(read_lines(path, bad_utf8=bad_utf8), start=1):
         if line.strip():
             if not (match := label.match(line)):
@@ -279,11 +279,11 @@ def named_cells(rows: list[list[str]]) -> list[Values]:
 def read_objects(path: Path, bad_utf8: BadUtf8, *, one_a_line: bool) -> Iterator[Values]:
     """Yield the objects of a JSON file: one per line, or those in its array."""
 
-    def parse(text: str, place: str) -> Any:
+    def parse(text: str, location: str) -> Any:
         try:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{place}: not JSON ({error}); correct it, or save it again") from error
+            raise InputError(f"{location}: not JSON ({error}); correct it, or save it again") from error
 
     with open_bytes(path) as stream:
         lines = (line or "" for line in decode_lines(stream, str(path), bad_utf8=bad_utf8, longest=MAX_LINE_BYTES))
@@ -333,7 +333,7 @@ def objects_in(content: Any) -> list[Values]:
 
 
 def flatten(values: Values) -> Values:
-    """Flatten nested objects: {"translation": {"en": ...}} becomes {"en": ...}; answers to questions stay."""
+    """Flatten nested objects: {"translation": {"en": ...}} becomes {"en": ...}; answers to questions are kept."""
     if "context" in values and "question" in values:
         return values
     inner = {key: value for part in values.values() if isinstance(part, dict) for key, value in part.items()}
@@ -342,7 +342,7 @@ def flatten(values: Values) -> Values:
 
 
 def squad_article(values: Values) -> Values:
-    """Convert a question about a passage, with lists of answers and their places, to a SQuAD article."""
+    """Convert a question about a passage, with lists of answers and their positions, to a SQuAD article."""
     answers = values["answers"]
     pairs = zip(answers.get("text", []), answers.get("answer_start", []), strict=False)
     entry = {"id": str(values.get("id", values["question"])), "question": values["question"]}

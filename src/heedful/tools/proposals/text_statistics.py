@@ -31,7 +31,7 @@ def main_script(letters: Counter[str]) -> str | None:
 
 
 def is_spaceless(script: str | None, characters: int, words: int) -> bool:
-    """True if spaces do not separate the words of a text, as in Chinese."""
+    """Return True if spaces do not separate the words of a text, as in Chinese."""
     return script in SPACELESS or bool(characters > 15 * words)
 
 
@@ -40,7 +40,7 @@ class TextStatistics:
     """Statistics of a list of texts, (n,) values each."""
 
     script: str | None  # the script of most letters; None if filters do not support it
-    alphabet: int  # number of different characters
+    alphabet: int  # number of distinct characters
     characters: np.ndarray
     words: np.ndarray  # number of words, separated by spaces
     questions: np.ndarray  # True if a text ends in a question mark
@@ -55,12 +55,12 @@ class TextStatistics:
 
     @property
     def tokens(self) -> np.ndarray:
-        """Estimated number of tokens with a vocabulary of a few thousand pieces, <eos> included, (n,)."""
+        """Estimated number of tokens with a vocabulary of a few thousand pieces, including <eos>, (n,)."""
         return np.ceil(0.7 * self.characters if self.is_spaceless else 1.3 * self.words) + 1
 
 
 class StatisticsBuilder:
-    """Collects the statistics of texts, one by one."""
+    """Builder of `TextStatistics`, to which texts are added one by one."""
 
     def __init__(self) -> None:
         self.characters, self.words = array("I"), array("I")

@@ -34,7 +34,7 @@ IMPOSSIBLE = -1e4  # logit of a token that is removed from the vocabulary
 
 @dataclass(frozen=True)
 class Check:
-    name: str  # the two results that are compared, in words
+    name: str  # description of the two results that are compared
     measure: Callable[[Subject, LoadedModel], float | None]  # None for a model to which the check does not apply
     limit: float = ROUNDING  # the largest difference that passes
 
@@ -114,7 +114,7 @@ def repeated_and_dropped(subject: Writer) -> float:
     state = subject.start(subject.examples)
     first = stepwise_logits(state, targets[:, :3])
     state.select(torch.tensor(rows))
-    later = [state.step(targets[rows, place - 1]) for place in range(3, STEPS)]
+    later = [state.step(targets[rows, position - 1]) for position in range(3, STEPS)]
     logits = [torch.cat([first[row], *(x[i : i + 1] for x in later)]) for i, row in enumerate(rows)]
     return largest_difference(logits, teacher_forced_logits(subject, targets[rows], rows))
 
@@ -175,7 +175,7 @@ def exhaustive(subject: Writer) -> float:
         """Compute the log-probability of a text, normalised over the few tokens and divided by |y|^ALPHA."""
         logits = subject.teacher_forced_logits(example, torch.tensor([text]))[0]
         logs = logits[:, tokens].double().log_softmax(-1)
-        return sum(float(logs[place, tokens.index(token)]) for place, token in enumerate(text)) / len(text) ** ALPHA
+        return sum(float(logs[i, tokens.index(token)]) for i, token in enumerate(text)) / len(text) ** ALPHA
 
     texts = [[*beginning, EOS] for length in range(MAX_EXHAUSTIVE) for beginning in product(words, repeat=length)]
     texts += [list(text) for text in product(words, repeat=MAX_EXHAUSTIVE)]

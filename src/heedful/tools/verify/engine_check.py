@@ -1,4 +1,4 @@
-"""Check of the engine: CTranslate2 gives the same results as torch."""
+"""Check of the inference engine: CTranslate2 gives the same results as torch."""
 
 import math
 from dataclasses import asdict

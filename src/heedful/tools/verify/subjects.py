@@ -47,7 +47,7 @@ def relative_difference(actual: Tensor, expected: Tensor) -> float:
 
 
 def largest_difference(actual: Sequence[Tensor], expected: Sequence[Tensor]) -> float:
-    """Return the largest relative difference of several pairs of tensors; NaN if a tensor contains NaN."""
+    """Return the largest relative difference among pairs of tensors; NaN if a tensor contains NaN."""
     return float(torch.tensor([relative_difference(*pair) for pair in zip(actual, expected, strict=True)]).max())
 
 
@@ -74,9 +74,9 @@ class Subject(ABC):
         return torch.randint(min(FIRST_WORD, self.vocabulary - 1), self.vocabulary, (length,), generator=self.random)
 
     def media(self, length: int) -> Float[Tensor, "N ..."]:
-        """Draw audio with this many frames, an image with rows of patches, or a video with tubelets in time.
+        """Sample audio with `length` frames, an image with as many rows of patches, or a video with as many tubelets.
 
-        An image or video has at most the number in the recipe.
+        The rows and tubelets are limited to the number in the recipe.
         """
         image, video = self.recipe.image, self.recipe.video
         rows, tubelets = (1 + (length - 1) % most for most in (image.grid[0], video.frames // video.tubelet))
@@ -88,12 +88,12 @@ class Subject(ABC):
         return torch.randn(shapes[self.recipe.data.modality], generator=self.random)
 
     def example(self, source: int, target: int) -> Example:
-        """Draw an example with these lengths: one text of the total length, unless the model reads other inputs."""
+        """Sample an example with these lengths: one text of the total length, unless the model reads other inputs."""
         return (self.ids(source + target),)
 
     @abstractmethod
     def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Float[Tensor, "*T V"]]:
-        """Compute the outputs of each example in one batch, padded on one side; without those of the padding."""
+        """Compute the outputs of each example in one batch, padded on one side; leave out those of the padding."""
 
     @abstractmethod
     def loss(self, model: Any, examples: Sequence[Example]) -> Loss:
@@ -111,7 +111,7 @@ class PairSubject(Subject):
         return inputs, torch.cat([torch.tensor([BOS]), self.ids(target)])
 
     def sources(self, examples: Sequence[Example], side: str = "right") -> tuple[Tensor, Bool[Tensor, "R N"]]:
-        """Pad the sources of examples, if they are not text at the end; return them with their padding mask."""
+        """Pad the sources of examples, on `side` if they are texts; return them with their padding mask."""
         rows = [source for source, _ in examples]
         return padded(rows, side) if self.recipe.data.modality == "text" else padded_media(rows)
 
@@ -161,7 +161,7 @@ class TextSubject(Subject):
         return self.model(tokens, no_padding(tokens))[:, -targets.size(1) :]
 
 
-Writer = PairSubject | TextSubject  # they write a text token by token, from a source or from a prompt
+Writer = PairSubject | TextSubject  # models that write a text token by token, from a source or from a prompt
 
 
 class RowSubject(Subject):
@@ -214,7 +214,7 @@ class PatchSubject(Subject):
     sides = ("right",)
 
     def example(self, source: int, target: int) -> Example:
-        """Draw an image, and the mask of its patches."""
+        """Sample an image, and the mask of its patches."""
         pixels = self.media(source + target)
         grid = len(pixels) // self.recipe.image.patch, self.recipe.image.grid[1]
         masked = masked_patches(grid, self.recipe.masking.rate, self.random.initial_seed(), 0, len(pixels))
@@ -239,8 +239,8 @@ class PatchSubject(Subject):
 
 def padded(rows: Sequence[Int[Tensor, " T"]], side: str) -> tuple[Int[Tensor, "R T"], Bool[Tensor, "R T"]]:
     """Pad rows on one side to the length of the longest; return them with the padding mask, True for real tokens."""
-    longest = max(map(len, rows))
-    widths = [(longest - len(row), 0) if side == "left" else (0, longest - len(row)) for row in rows]
+    max_length = max(map(len, rows))
+    widths = [(max_length - len(row), 0) if side == "left" else (0, max_length - len(row)) for row in rows]
     tokens = torch.stack([F.pad(row, width, value=PAD) for row, width in zip(rows, widths, strict=True)])
     masks = [F.pad(no_padding(row), width) for row, width in zip(rows, widths, strict=True)]
     return tokens, torch.stack(masks)
@@ -276,7 +276,7 @@ OF_TEXT: dict[type, type[Subject]] = {
 
 
 def subject_of(loaded: LoadedModel, seed: int = 0) -> Subject:
-    """Return the subject of a loaded model, which generates its inputs; another seed gives other examples.
+    """Return the subject of a loaded model, which generates its inputs; a different seed gives different examples.
 
     Raises:
         InputError: the model does not read texts, images or audio, or looks up single words only.

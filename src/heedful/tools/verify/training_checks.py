@@ -60,15 +60,15 @@ def training_step(subject: Subject, recipe: Recipe, reducer: Reducer = SINGLE_PR
 
 @own_random_numbers()
 def several_batches(subject: Subject, loaded: LoadedModel) -> float:
-    """Measure the difference between the gradient of all examples in several batches, and in one."""
+    """Measure the difference between the gradients of all examples in several batches and in one."""
 
     def gradient(parts: list[list[Example]]) -> Tensor:
         step = training_step(subject, loaded.recipe)
         step.model.eval()  # without dropout, which differs from batch to batch
         batches = [batch_of(subject, part) for part in parts]
         count = sum(batch.counts[0] for batch in batches)
-        for place, batch in enumerate(batches):
-            step.backward(batch, (1, place), [count])
+        for index, batch in enumerate(batches):
+            step.backward(batch, (1, index), [count])
         return torch.cat([p.grad.flatten() for p in step.model.parameters() if p.grad is not None])
 
     examples = subject.examples
@@ -78,7 +78,7 @@ def several_batches(subject: Subject, loaded: LoadedModel) -> float:
 def train_copy(
     subject: Subject, recipe: Recipe, reducer: Reducer = SINGLE_PROCESS, between: Callable | None = None
 ) -> TrainingStep:
-    """Train a copy of a model for a few updates of two batches each; `between` is called in the middle."""
+    """Train a copy of a model for a few updates of two batches each; `between` is called halfway through."""
     step = training_step(subject, recipe, reducer)
     halves = [batch_of(subject, subject.examples[half::2]) for half in (0, 1)]
     for number in range(1, UPDATES + 1):
@@ -114,10 +114,10 @@ def several_processes(subject: Subject, loaded: LoadedModel) -> float:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
-            alone = weights(train_copy(subject_of(one, seed), one.recipe).model)
+            expected = weights(train_copy(subject_of(one, seed), one.recipe).model)
         finally:
             torch.set_num_threads(threads)
-        return max(largest_difference([together[key] for key in alone], list(alone.values())) for together in shared)
+        return max(largest_difference([actual[key] for key in expected], list(expected.values())) for actual in shared)
 
 
 def weight_files(model: nn.Module) -> dict[Shardings, str]:

@@ -27,9 +27,9 @@ def read(file: str) -> np.ndarray:
 def predict(files: list[str]) -> np.ndarray:
     """Return the probability of each class for each file."""
     clips = [FEATURES.run(None, {"samples": read(file)})[0] for file in files]
-    longest = max(map(len, clips))
-    frames = np.stack([np.pad(clip, ((0, longest - len(clip)), (0, 0))) for clip in clips])
-    mask = np.array([[1] * len(clip) + [0] * (longest - len(clip)) for clip in clips])
+    length = max(map(len, clips))
+    frames = np.stack([np.pad(clip, ((0, length - len(clip)), (0, 0))) for clip in clips])
+    mask = np.array([[1] * len(clip) + [0] * (length - len(clip)) for clip in clips])
     [logits] = MODEL.run(None, {"frames": frames, "attention_mask": mask})
     powers = np.exp(logits - logits.max(1, keepdims=True))
     return powers / powers.sum(1, keepdims=True)

@@ -18,7 +18,7 @@ IMAGES, TEXTS = (onnxruntime.InferenceSession(FOLDER / name) for name in ("image
 
 
 def read(file: str) -> np.ndarray:
-    """Return the pixels of an image file, upright, resized, and with white where it is transparent."""
+    """Return the pixels of an image file, rotated upright, composited onto white if transparent, and resized."""
     settings = CONFIG["image"]
     height, width = settings["size"]
     resample = Image.Resampling[settings["resample"].upper()]
@@ -41,7 +41,7 @@ def read(file: str) -> np.ndarray:
 
 
 def predict(files: list[str], texts: list[str]) -> np.ndarray:
-    """Return the cosine similarity of each image and each text."""
+    """Return the cosine similarity of each image with each text."""
     rows = TOKENIZER.encode_batch(texts)
     inputs = {"input_ids": [row.ids for row in rows], "attention_mask": [row.attention_mask for row in rows]}
     [images] = IMAGES.run(None, {"pixels": np.stack([read(file) for file in files])})

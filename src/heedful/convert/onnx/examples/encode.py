@@ -18,7 +18,7 @@ FIELDS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_id
 
 
 def predict(texts: list[str]) -> np.ndarray:
-    """Return the vector of each text, of length 1."""
+    """Return the vector of each text, scaled to length 1."""
     rows = TOKENIZER.encode_batch(texts)
     names = [each.name for each in MODEL.get_inputs()]
     inputs = {name: np.array([getattr(row, FIELDS[name]) for row in rows]) for name in names}

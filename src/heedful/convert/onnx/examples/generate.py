@@ -15,10 +15,10 @@ MODEL = onnxruntime.InferenceSession(FOLDER / "model.onnx")
 
 
 def predict(prompts: list[str], max_tokens: int = 50) -> list[list[int]]:
-    """Return the token ids of the continuation of each prompt; an empty one begins a document."""
+    """Return the token ids of the continuation of each prompt. An empty prompt begins a new document."""
     rows = [row.ids or [CONFIG["eos_token_id"]] for row in TOKENIZER.encode_batch(prompts)]
-    # Padded on the left, so that the last column of each row is the token to continue.
-    padding = [max(map(len, rows)) - len(row) for row in rows]  # on the left
+    # Rows are padded on the left, so that the last column of each is the token to continue.
+    padding = [max(map(len, rows)) - len(row) for row in rows]
     ids = np.array([[CONFIG["pad_token_id"]] * count + row for count, row in zip(padding, rows, strict=True)])
     mask = np.array([[0] * count + [1] * len(row) for count, row in zip(padding, rows, strict=True)])
     # (layers, batch, heads, 0, size): the cache is empty before the first step.
@@ -30,7 +30,7 @@ def predict(prompts: list[str], max_tokens: int = 50) -> list[list[int]]:
         inputs = {"input_ids": ids, "attention_mask": mask, "past_keys": keys, "past_values": values}
         logits, keys, values = MODEL.run(None, inputs)
         logits[:, :, CONFIG["suppressed_token_ids"]] = -np.inf
-        # A step reads only the new tokens: keys and values of the earlier ones are in the cache.
+        # A step reads only the new tokens: the keys and values of the earlier ones are in the cache.
         ids = logits[:, -1].argmax(-1)[:, None]
         outputs, mask = np.append(outputs, ids, axis=1), np.append(mask, np.ones_like(ids), axis=1)
         ended = outputs == CONFIG["eos_token_id"]

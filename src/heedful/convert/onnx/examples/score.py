@@ -18,7 +18,7 @@ FIELDS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_id
 
 
 def predict(texts: list[str] | list[tuple[str, str]]) -> np.ndarray:
-    """Return the number of each text or pair of texts, in the unit of the labels."""
+    """Return the predicted number for each text or pair of texts, in the unit of the labels."""
     rows = TOKENIZER.encode_batch(texts)
     names = [each.name for each in MODEL.get_inputs()]
     inputs = {name: np.array([getattr(row, FIELDS[name]) for row in rows]) for name in names}

@@ -29,14 +29,14 @@ def word_logits(words: list[str]) -> np.ndarray:
     [[logits]] = MODEL.run(None, inputs)
     # The character at which each word begins; there is one space between words.
     begins = np.cumsum([0, *(len(word) + 1 for word in words)])
-    places = np.zeros(len(words), np.int64)
-    tokens = [(place, end) for place, (begin, end) in enumerate(row.offsets) if end > begin]
+    indices = np.zeros(len(words), np.int64)  # the first token of each word or, in a causal model, the last
+    tokens = [(index, end) for index, (begin, end) in enumerate(row.offsets) if end > begin]
     # The last assignment counts: in reversed order, this is the first token of a word.
-    for place, end in tokens if CONFIG["causal"] else reversed(tokens):
+    for index, end in tokens if CONFIG["causal"] else reversed(tokens):
         word = np.searchsorted(begins, end) - 1
-        if end != begins[word + 1]:  # a token that is only the space after a word
-            places[word] = place  # of its first token or, in a causal model, of its last one
-    return logits[places]
+        if end != begins[word + 1]:  # otherwise, the token is only the space after a word
+            indices[word] = index
+    return logits[indices]
 
 
 if __name__ == "__main__":

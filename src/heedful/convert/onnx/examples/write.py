@@ -29,7 +29,7 @@ def predict(texts: list[str]) -> list[list[int]]:
     outputs = np.full((len(texts), 1), CONFIG["bos_token_id"])
     ended = np.zeros_like(outputs, dtype=bool)
     for _ in range(limits.max()):
-        # A step reads only the last tokens: keys and values of the earlier ones are in the cache.
+        # A step reads only the last tokens: the keys and values of the earlier ones are in the cache.
         target = {"input_ids": outputs[:, -1:], "past_keys": keys, "past_values": values}
         logits, keys, values = DECODER.run(None, {**source, **target})
         logits[:, :, CONFIG["suppressed_token_ids"]] = -np.inf
