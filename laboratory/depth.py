@@ -4,13 +4,16 @@ Residual connections (He et al. 2016) and norms, before each sublayer or after i
 2020), at several depths and learning rates. The task is that of order.py, which two layers learn.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
 import matplotlib.pyplot as plt
 import torch
 import torch.nn.functional as F
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
 from order import ROWS, TEST_ROWS, TRANSFORMER, VOCABULARY, texts
 from report import arguments, check, publish
 from torch import Tensor
@@ -67,12 +70,13 @@ def accuracy(name: str, layers: int, rate: float, seed: int, updates: int) -> fl
         return float((logits(model, tokens).argmax(1) == classes).float().mean())
 
 
-def draw(accuracies: dict[tuple[str, int, float], Sequence[float]]) -> plt.Figure:
+def draw(accuracies: Mapping[tuple[str, int, float], Sequence[float]]) -> Figure:
     """Draw the mean accuracies of each kind of model over depth and learning rate."""
     figure, panels = plt.subplots(1, len(MODELS), figsize=(11, 3), sharey=True, layout="constrained")
+    scale = Normalize(0.5, 1.0)
     for axes, name in zip(panels, MODELS, strict=True):
         means = [[fmean(accuracies[name, depth, rate]) for rate in RATES] for depth in DEPTHS]
-        image = axes.imshow(means, vmin=0.5, vmax=1.0, cmap="Blues", aspect="auto", origin="lower")
+        axes.imshow(means, norm=scale, cmap="Blues", aspect="auto", origin="lower")
         for row, values in enumerate(means):
             for column, value in enumerate(values):
                 colour = "white" if value > 0.8 else "black"
@@ -81,7 +85,7 @@ def draw(accuracies: dict[tuple[str, int, float], Sequence[float]]) -> plt.Figur
         axes.set_xticklabels([f"{rate:g}" for rate in RATES])
         axes.set_yticklabels(map(str, DEPTHS))
     panels[0].set_ylabel("layers")
-    figure.colorbar(image, ax=panels, label="accuracy")
+    figure.colorbar(ScalarMappable(scale, "Blues"), ax=panels, label="accuracy")
     return figure
 
 

@@ -58,8 +58,8 @@ class Registry(Mapping[str, T], Generic[T]):
         owners += [entry.dist.name if entry.dist else entry.value for entry in entries]
         if len(owners) > 1:
             raise InputError(
-                f'the {self.kind} "{name}" is provided by several packages ({", ".join(owners)}); uninstall all but one of '
-                "them, or change the name in one"
+                f'the {self.kind} "{name}" is provided by several packages ({", ".join(owners)}); uninstall all '
+                "but one of them, or change the name in one"
             )
         if not entries:
             return import_attribute(self.places[name])

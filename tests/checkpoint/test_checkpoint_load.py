@@ -106,7 +106,8 @@ def test_a_run_trained_further_after_its_final_model_is_reported(run: Path, capl
         load_model(run)
     newest = run / "checkpoints" / "step-00000005"
     assert caplog.messages == [
-        f"{run} was trained further after its final model, from update 3, which is used; for a later state, give {newest}"
+        f"{run} was trained further after its final model, from update 3, which is used; "
+        f"for a later state, give {newest}"
     ]
 
 

@@ -106,7 +106,8 @@ def warn_of_choice(path: Path, manifest: Manifest) -> None:
         end, newest = manifest.facts.get("update"), next(reversed(checkpoint_folders(path)), None)
         if end is not None and newest is not None and step_of(newest) > end:
             LOG.warning(
-                "%s was trained further after its final model, from update %s, which is used; for a later state, give %s",
+                "%s was trained further after its final model, from update %s, which is used; for a later state, "
+                "give %s",
                 path,
                 f"{end:,}",
                 newest,

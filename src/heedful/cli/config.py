@@ -171,7 +171,7 @@ def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]
     try:
         folder = find_model(name)
     except InputError as error:
-        if is_hub_name(name):
+        if is_hub_name(name) or path.is_file():
             raise
         near = near_paths(path, is_recipe)
         raise InputError(

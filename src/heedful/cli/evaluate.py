@@ -170,7 +170,7 @@ def evaluate(
             "--data locates the recipe's test set, but --reference gives another; leave one of them out": (
                 data and reference
             ),
-            "--output saves a model's translations, but those of --hypotheses are already in a file; leave --output out": (
+            "--output saves a model's translations, but --hypotheses is already a file of them; leave --output out": (
                 output and hypotheses
             ),
             "--beam and --max-extra are for models, but there is nothing to translate; leave them out": (

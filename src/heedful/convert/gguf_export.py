@@ -285,7 +285,8 @@ def _foreign_problems(definition: Definition) -> Iterator[str]:
         if not model.get("byte_fallback"):
             yield "it does not split unknown characters into bytes"
         if [*normalizers, *splitters] not in SENTENCEPIECE:
-            yield f"its normaliser and pre-tokenizer have the steps {json.dumps([*normalizers, *splitters], ensure_ascii=False)}"
+            steps = json.dumps([*normalizers, *splitters], ensure_ascii=False)
+            yield f"its normaliser and pre-tokenizer have the steps {steps}"
         return
     if normalizers:
         yield f"it normalises texts: {json.dumps(normalizers, ensure_ascii=False)}"

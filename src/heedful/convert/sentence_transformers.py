@@ -69,8 +69,8 @@ def read_sentence_settings(folder: Path) -> SentenceSettings:
         notes.append("no file specifies the pooling: a text's vector is the mean of its states, scaled to length 1")
     if "Normalize" not in modules:
         notes.append(
-            f"{MODULES} has no Normalize: in Sentence Transformers, vectors have any length, but in heedful all have length 1; cosines "
-            "are the same, but dot products and distances are not"
+            f"{MODULES} has no Normalize: in Sentence Transformers, vectors have any length, but in heedful all "
+            "have length 1; cosines are the same, but dot products and distances are not"
         )
     return SentenceSettings(
         pooling=pooling,

@@ -134,7 +134,8 @@ class CTranslate2Generator(CTranslate2Predictor, Generator):
         del tokenizers
         if getattr(recipe.model, "positions", None) == "relative":
             return [
-                'model.positions = "relative": must be a different one, because CTranslate2 misplaces tokens after a prompt'
+                'model.positions = "relative": must be a different one, because CTranslate2 misplaces tokens after '
+                "a prompt"
             ]
         return [] if options is None else search_misfits(with_options(recipe.generate, options))
 

@@ -67,8 +67,8 @@ def read_index(path: Path, sources: Mapping[str, str]) -> np.ndarray:
     changed = [name for name, value in sources.items() if facts.get(name) != value]
     if changed:
         raise InputError(
-            f"{path}: was built for a different {' and a different '.join(changed)}; delete it to create it again, or choose "
-            "another file"
+            f"{path}: was built for a different {' and a different '.join(changed)}; delete it to create it again, "
+            "or choose another file"
         )
     return vectors
 

@@ -98,8 +98,8 @@ def open_run(folder: Path, update: int, console: Console, data_root: Path | None
     last = newest.step + newest.recipe.train.save_every
     if update > last:
         raise InputError(
-            f"{folder}: update {update:,} is too late: the newest checkpoint is from update {newest.step:,}, and the run "
-            f"saves one every {counted(newest.recipe.train.save_every, 'updates')}; choose an update up to {last:,}"
+            f"{folder}: update {update:,} is too late: the newest checkpoint is from update {newest.step:,}, and the "
+            f"run saves one every {counted(newest.recipe.train.save_every, 'updates')}; choose an update up to {last:,}"
         )
     recipe = newest.recipe
     if data_root is not None:

@@ -298,10 +298,11 @@ def check_vocabulary(start: LoadedModel, recipe: Recipe) -> None:
         if ours.digest != theirs.digest and recipe.train.vocabulary in (None, "keep"):
             raise InputError(
                 f"the vocabulary of {path} differs from that of {start.path}: {len(old & new):,} pieces are the same, "
-                f"{len(lost):,} are only in the model ({', '.join(lost[:5])}), {len(added):,} only in the recipe's vocabulary "
-                f'({", ".join(added[:5])}). Set train.vocabulary to "keep" to use that of the model; to "extend" to '
-                'start with its vectors and fresh ones for the pieces that are only in the recipe, without losing any; or to "remap", '
-                "which may lose some"
+                f"{len(lost):,} are only in the model ({', '.join(lost[:5])}), {len(added):,} only in the "
+                f"recipe's vocabulary ({', '.join(added[:5])}). "
+                'Set train.vocabulary to "keep" to use that of the model; to "extend" to '
+                "start with its vectors and fresh ones for the pieces that are only in the recipe, "
+                'without losing any; or to "remap", which may lose some'
             )
 
 

@@ -122,7 +122,7 @@ def test_the_message_names_about_the_line_that_was_lost(folder, lost):
     del target[lost - 1]
     with pytest.raises(InputError) as caught:
         next(read_pairs(TWO_FILES, folder(a_en=lines(source), a_de=lines(target))))
-    named = re.search(r"From about line (\d+) on", str(caught.value))
+    named = re.search(r"at about line (\d+):", str(caught.value))
     assert named is not None
     assert abs(int(named[1]) - lost) <= 11
 

@@ -138,7 +138,7 @@ def test_a_sentence_keeps_its_part_when_text_is_added() -> None:
 
 
 def test_too_little_text_cannot_be_split() -> None:
-    with pytest.raises(InputError, match="too few distinct inputs to hold some out .*: 19;"):
+    with pytest.raises(InputError, match=r"too few distinct inputs to hold some out .*: 19;"):
         split(survey_parallel(numbered(19)).source_hashes, True, True)
     assert parts(numbered(20))["test"]
 
