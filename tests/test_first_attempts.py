@@ -48,7 +48,7 @@ SAYS: dict[str, tuple[Attempt, str]] = {
     "bytes": (lambda model: model(b"Hello"), NO_TEXT),
     "pairs for a translator": (lambda model: model([(TEXT, TEXT)]), "text 1: .* .tuple. is not a text; give a string"),
     "a string to read lazily": (lambda model: model.translate_lines(TEXT), "is a single text.* put it in a list"),
-    "a GPU that is not there": (lambda model: model.to("cuda:93"), 'device "cuda:93" cannot be used.* use "auto" or'),
+    "a GPU that is not there": (lambda model: model.to("cuda:93"), 'device "cuda:93" cannot be used.* to "auto" or'),
     "a device called gpu": (lambda _: heedful.load("en-de", device="gpu"), 'unknown device "gpu"; use "cuda"'),
     "half precision": (lambda _: heedful.load("en-de", precision=_any("fp16")), "choose float32 or int8"),
     "a name misspelt": (lambda _: heedful.load("en_de"), 'no model "en_de".*did you mean en-de'),

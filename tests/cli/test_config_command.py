@@ -64,16 +64,16 @@ def test_files_that_are_missing_are_named(folder: Path) -> None:
     (folder / "b.en").unlink()
     with pytest.raises(
         InputError,
-        match=r'^2 problems .*\n.*"a\.de": no such file in \S+; did you mean b\.de.*\n.*"b\.en": no such file in \S+; ',
+        match=r'^2 problems .*\n.*"a\.de": no such file in \S+; did you mean a\.en.*\n.*"b\.en": no such file in \S+; ',
     ):
         run("check", folder)
 
 
 def test_the_test_set_is_checked_too(folder: Path) -> None:
     with pytest.raises(
-        InputError, match=r'data\.test\.target = "c\.de": no such files in \S+; did you mean b\.en, b\.de'
+        InputError, match=r'data\.test\.target = "bb\.de": no such files in \S+; did you mean b\.en, b\.de'
     ):
-        run("check", folder, "--set", 'data.test={source = "c.en", target = "c.de"}')
+        run("check", folder, "--set", 'data.test={source = "bb.en", target = "bb.de"}')
 
 
 def test_what_training_would_refuse_is_not_good(folder: Path) -> None:

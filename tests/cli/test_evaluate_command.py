@@ -219,7 +219,7 @@ MISTAKES = {
     "--hypotheses needs --reference": ["--hypotheses", "other"],
     "--reference needs --source": ["en-de", "--reference", "target"],
     "--data locates the recipe's test set": ["en-de", "--source", "source", "--reference", "target", "--data", "."],
-    "--output stores": ["--hypotheses", "other", "--reference", "target", "--output", "new"],
+    "--output saves": ["--hypotheses", "other", "--reference", "target", "--output", "new"],
     "--source-field and similar options are for tables": [*FILES, "--source-field", "1"],
     "--beam and --max-extra are for models": ["--hypotheses", "other", "--reference", "target", "--beam", "3"],
     "an existing folder": ["en-de", "--output", "nowhere/new"],

@@ -91,4 +91,4 @@ def test_an_unfinished_run_opens_at_the_lowest_loss_of_equal_scores(settings, en
     for command in commands:
         caplog.clear()
         assert invoke(*command).exit_code == 0
-        assert "its best checkpoint, of update 6, is used" in caplog.text
+        assert "using its best checkpoint, from update 6" in caplog.text

@@ -57,7 +57,7 @@ def test_without_spans_every_figure_is_zero():
 
 @pytest.mark.parametrize(
     ("predicted", "problem"),
-    [([["O"]], "1 sentences were tagged, but there are 2"), ([["O"], ["O", "O"]], "sentence 2")],
+    [([["O"]], "1 sentences were tagged, but 2 were expected"), ([["O"], ["O", "O"]], "sentence 2")],
 )
 def test_tags_that_do_not_fit_are_refused(predicted, problem):
     with pytest.raises(InputError, match=problem):

@@ -99,7 +99,7 @@ def test_an_index_gives_its_vectors_back(index):
 
 @pytest.mark.parametrize("name", ["model", "corpus"])
 def test_an_index_of_something_else_is_refused(index, name):
-    with pytest.raises(InputError, match=f"belongs to another {name}; delete it"):
+    with pytest.raises(InputError, match=f"was built for a different {name}; delete it"):
         read_index(index, {**MADE_OF, name: "x"})
 
 

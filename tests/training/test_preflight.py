@@ -152,7 +152,7 @@ def test_corpora_that_training_does_not_read_are_checked_where_they_are_given(ch
     settings = replace(settings, data=replace(settings.data, test=test))
     assert preflight(settings) == settings
     with pytest.raises(InputError, match=r'data\.test\.target = "lost\.tgt": no such files in \S+; '):
-        preflight(settings, further=[test])
+        preflight(settings, extra=[test])
 
 
 def test_a_folder_of_texts_is_read_as_training_reads_it(tmp_path: Path) -> None:

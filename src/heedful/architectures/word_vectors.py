@@ -15,7 +15,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 MIN_COVERAGE = 0.5  # minimum share of a vocabulary's words that a word vector file for its language has
 
-# A letter of a script without spaces between words: Thai to Lao, Burmese, Khmer, kana, Han.
+# A letter of a script without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han.
 UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U000323af]"
 )
@@ -26,7 +26,7 @@ def place_vectors(
 ) -> None:
     """Copy a recipe's word vectors to the embeddings of whole words, and freeze them if `model.freeze_vectors` is set.
 
-    `warn` is called with a message if a file has vectors for only few of the words.
+    `warn` is called with a message if a file has vectors for less than `MIN_COVERAGE` of the words.
     """
     sides = (
         (recipe.model.source_vectors, model.embedding_of("src"), tokenizers.source),
@@ -63,7 +63,7 @@ def check_size(path: Path, size: int, width: int) -> None:
 def place(path: Path, embedding: EmbeddingTable, tokenizer: Tokenizer) -> tuple[int, int]:
     """Copy the word vectors of one file to all tables of an embedding, scaled to the variance of new embeddings.
 
-    Returns the number of words in the vocabulary that have a vector, and the number of all its words. Punctuation marks
+    Returns the number of words in the vocabulary that have a vector, and its total number of words. Punctuation marks
     are not counted.
     """
     words = whole_words(tokenizer.texts(range(len(tokenizer))), tokenizer.config.kind)
@@ -79,11 +79,11 @@ def place(path: Path, embedding: EmbeddingTable, tokenizer: Tokenizer) -> tuple[
 
 
 def whole_words(texts: Sequence[str], kind: str) -> list[str]:
-    """Return each piece of a vocabulary as a word, or "" if it is only part of words.
+    """Return each piece of a vocabulary as a word, or "" if it is only part of a word.
 
-    `texts` are the pieces as returned by `Tokenizer.texts`. All pieces of kind "word" are words. In other vocabularies,
-    pieces that begin with a space are words: the "king" inside "asking" is not a king. A punctuation mark is a word
-    anywhere, and so may be any piece in a script without spaces.
+    `texts` are the pieces as returned by `Tokenizer.texts`. In a vocabulary of kind "word", all pieces are words. In
+    others, pieces that begin with a space are words: the "king" inside "asking" is not a king. A punctuation mark is a
+    word anywhere, and so may be any piece in a script without spaces.
     """
 
     def is_whole(piece: str) -> bool:

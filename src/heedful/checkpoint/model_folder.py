@@ -12,7 +12,7 @@ from heedful.architectures.model import misfits, wrong_types
 from heedful.checkpoint.safetensors_format import files_of, read_whole, whole_shapes
 from heedful.config.families import FAMILIES
 from heedful.config.schema import Recipe
-from heedful.config.user_code import errors_of_own_code
+from heedful.config.user_code import custom_code_errors
 from heedful.config.validate import OPTIONS
 from heedful.errors import InputError
 from heedful.nn.meta_device import meta_device
@@ -89,7 +89,7 @@ def build_fitting(manifest: Manifest, recipe: Recipe, tokenizers: TokenizerPair)
         )
 
     # Then the model is built without allocating memory, and compared with the file, before a real one is built.
-    with errors_of_own_code(recipe, f"the model of {manifest.folder} cannot be built"):
+    with custom_code_errors(recipe, f"the model of {manifest.folder} cannot be built"):
         try:
             with meta_device():
                 model = task.build(recipe, tokenizers)

@@ -160,7 +160,7 @@ class Notes:
             self.locations[problem].append(location)
 
     def warn(self, count: int) -> None:
-        """Print a warning for each problem: how many of `count` lines or files have it, and the first of them."""
+        """Print a warning for each problem: how many of `count` lines or files have it, and the first few."""
         for problem, locations in self.locations.items():
             warn(f"{problem}: {len(locations):,} of {count:,} (first: {', '.join(locations[:MAX_LOCATIONS])})")
 

@@ -374,7 +374,7 @@ def recognise_file(path: Path, request: InitRequest, folder: Path) -> Recognised
 
 
 def content_of(path: Path, bad_utf8: BadUtf8) -> str:
-    """Describe what a file contains, judging by its name: a table, or running text."""
+    """Describe what a file contains, judging by its name and, for the separator of a table, its first lines."""
     if ending_of(path) not in READERS:
         return "running text"
     is_table = ending_of(path) != ".jsonl"

@@ -1,4 +1,8 @@
-"""Signals before training, such as during data preparation, end a command within seconds and leave nothing behind."""
+"""Signals before training, such as during data preparation: a command removes partial files and ends within seconds.
+
+If native code keeps running, the process ends anyway, and the next command removes the files. During training, a long
+update or validation is abandoned, and the run is saved.
+"""
 
 import os
 import signal
@@ -13,8 +17,8 @@ from heedful.training.signals import Interruption
 
 REQUEUE = 75  # exit code of --requeue: "temporary failure, try again" (EX_TEMPFAIL)
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")  # Windows has only the first two
-UPDATE = 2.0  # seconds for training to finish an update or a validation before it is abandoned
-PATIENCE = 3.0  # seconds for native code, such as tokenizer training, to return
+TRAINING_PATIENCE = 2.0  # seconds for training to finish an update or a validation before it is abandoned
+NATIVE_PATIENCE = 3.0  # seconds for native code, such as tokenizer training, to return
 
 
 def exit_code(code: int, requeue: bool) -> int:
@@ -69,10 +73,10 @@ class Stopping:
         while received := self.inner.recv(1):
             number = received[0]
             handler = signal.getsignal(number)
-            if handler == self.stop and not self.ended.wait(PATIENCE):
+            if handler == self.stop and not self.ended.wait(NATIVE_PATIENCE):
                 self.end(number)
             training = getattr(handler, "__self__", None)
-            if isinstance(training, Interruption) and not self.ended.wait(UPDATE):
+            if isinstance(training, Interruption) and not self.ended.wait(TRAINING_PATIENCE):
                 self.abandon(training, number)
 
     def abandon(self, training: Interruption, number: int) -> None:

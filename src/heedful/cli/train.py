@@ -102,11 +102,11 @@ def in_processes(recipe: "Recipe", count: int) -> int:
 
 def command_of_model(recipe: "Recipe", folder: Path) -> str:
     """Return the command for using a run's model; it imports the modules of the user's own classes."""
-    from heedful.config.user_code import own_code
+    from heedful.config.user_code import custom_code
     from heedful.tasks import find_task
     from heedful.tasks.specs import usage
 
     command = usage(find_task(recipe.task).spec, folder)
-    for module, colon, _ in (name.partition(":") for name in own_code(recipe).values()):
+    for module, colon, _ in (name.partition(":") for name in custom_code(recipe).values()):
         command = command.replace("heedful ", f"heedful --import {module} ", 1) if colon else command
     return command

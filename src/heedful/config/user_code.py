@@ -85,7 +85,7 @@ def import_user_module(module: str) -> None:
         raise InputError(f"the module {module} cannot be imported: {_described(error, module)}") from error
 
 
-def own_code(recipe: Recipe) -> dict[str, str]:
+def custom_code(recipe: Recipe) -> dict[str, str]:
     """Map the recipe keys that name custom classes and metrics to these names."""
     names = {"model.architecture": recipe.model.architecture, "task": recipe.task}
     custom = {key: name for key, name in names.items() if REGISTRIES[key].is_custom(name)}
@@ -93,9 +93,9 @@ def own_code(recipe: Recipe) -> dict[str, str]:
 
 
 @contextmanager
-def errors_of_own_code(recipe: Recipe, what: str) -> Iterator[None]:
+def custom_code_errors(recipe: Recipe, what: str) -> Iterator[None]:
     """Turn an error that custom code raises in the block into an InputError that names the recipe key and the line."""
-    own = own_code(recipe)
+    own = custom_code(recipe)
     try:
         yield
     except (InputError, RunError, MemoryError):

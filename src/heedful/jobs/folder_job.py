@@ -110,7 +110,7 @@ class Claims:
 
 
 def this_machine() -> bytes:
-    """Identify the running system, on which file locks are reliable; the id changes when the machine restarts."""
+    """Return an id for this machine that changes when it restarts; between machines, file locks are not reliable."""
     return f"{platform.node()} since {psutil.boot_time():.0f}".encode()
 
 

@@ -48,8 +48,8 @@ def mel_bands(mels: int, window: int, rate: int) -> Float[Tensor, "M K"]:
     above, widths = edges[:, None] - frequencies, edges.diff()[:, None]
     # A triangle for each band: up from the edge before it, down to the edge after it.
     rising, falling = -above[:-2] / widths[:-1], above[2:] / widths[1:]
-    area = 2 / (edges[2:] - edges[:-2])
-    return torch.minimum(rising, falling).clamp(min=0) * area[:, None]
+    height = 2 / (edges[2:] - edges[:-2])
+    return torch.minimum(rising, falling).clamp(min=0) * height[:, None]
 
 
 def mel(frequency: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:

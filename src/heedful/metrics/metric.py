@@ -56,7 +56,7 @@ class Outputs(ABC):
 
 
 def mean(rows: np.ndarray) -> float:
-    """Return the mean of the scores of single examples, (n,)."""
+    """Return the mean of per-example scores, (n,)."""
     return float(rows.mean())
 
 
@@ -79,7 +79,7 @@ class Metric:
 
 
 def per_example(compute: Callable[[Any], Sequence[float] | np.ndarray]) -> Metric:
-    """Create a metric that is the mean of the scores of single examples; `compute` returns these."""
+    """Create a metric that is the mean of per-example scores, which `compute` returns."""
     return Metric(compute, mean)
 
 

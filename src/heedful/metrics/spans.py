@@ -65,7 +65,7 @@ class TaggedSentences(Outputs):
         return np.array([span_tally([predicted], [expected]) for predicted, expected in pairs])
 
     def report(self) -> ClassReport:
-        """Return the report for each kind of span, with the confusion matrix of the kinds of words."""
+        """Return the report with scores for each kind of span, and the confusion matrix of words by kind of span."""
         kinds = list(dict.fromkeys(tag[2:] for tag in self.tags if tag != "O"))
         tallies = span_tallies(self.predicted, self.expected)
         counts = {kind: tallies.get(kind, F1Counts(0, 0, 0)) for kind in kinds}

@@ -58,7 +58,7 @@ class Server(uvicorn.Server):
 
 
 class Connection(H11Protocol):
-    """HTTP connection that is closed if it is idle for too long, or if it is the longest idle one of too many.
+    """HTTP connection that is closed if it is idle for too long, or has been idle longest when there are too many.
 
     Attributes:
         headers_due: timer that closes the connection unless a request arrives; None during a response.

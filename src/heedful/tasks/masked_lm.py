@@ -47,7 +47,7 @@ def mask_tokens(
 
     Args:
         ids: Token ids, padded at the end, shape (B, S).
-        words: The number of each token's word in its sequence, shape (B, S); used only with `whole_words`.
+        words: The index of each token's word in its sequence, shape (B, S); used only with `whole_words`.
         masking: The share of tokens to select, and the shares of these that are masked or random.
         vocab_size: Random tokens have ids below this.
         first_piece: The lowest id of random tokens, which excludes special tokens and bytes.

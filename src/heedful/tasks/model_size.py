@@ -5,7 +5,7 @@ from pathlib import Path
 from heedful.architectures.parameters import ParameterCounts, count_without_building
 from heedful.config.families import FAMILIES
 from heedful.config.schema import Recipe
-from heedful.config.user_code import errors_of_own_code
+from heedful.config.user_code import custom_code_errors
 from heedful.tasks import find_task
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -37,5 +37,5 @@ def vocabulary_sizes(recipe: Recipe) -> tuple[int, int]:
 def count_model(recipe: Recipe, source_vocab: int, target_vocab: int) -> ParameterCounts:
     """Count the parameters of a recipe's model, heads included, for vocabularies of these sizes."""
     tokenizers = TokenizerPair(SizeOnly(source_vocab), SizeOnly(target_vocab))
-    with errors_of_own_code(recipe, "the model cannot be built"):
+    with custom_code_errors(recipe, "the model cannot be built"):
         return count_without_building(lambda: find_task(recipe.task).build(recipe, tokenizers))

@@ -1,4 +1,4 @@
-"""Preflight checks: find what would stop a run in its recipe, its files, its start models or on this machine.
+"""Preflight checks: find anything in a run's recipe, files or start models, or on this machine, that would stop it.
 
 `heedful config check` and training perform the same checks. torch is imported only where a recipe needs it: for a
 device other than the CPU, start models, word vectors, a checkpoint to resume from, media files, and custom classes.
@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from heedful.checkpoint.run_layout import CHECKPOINTS
 from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
-from heedful.config.user_code import errors_of_own_code, import_class, own_code
+from heedful.config.user_code import custom_code_errors, import_class, custom_code
 from heedful.errors import InputError
 from heedful.tasks import import_reader, import_spec, import_task
 from heedful.tasks.readers import ExampleReader
@@ -35,16 +35,16 @@ def collect_errors(problems: list[str]) -> Iterator[None]:
         problems.append(str(error))
 
 
-def preflight(recipe: Recipe, folder: Path | None = None, further: Sequence[CorpusConfig] = ()) -> Recipe:
+def preflight(recipe: Recipe, folder: Path | None = None, extra: Sequence[CorpusConfig] = ()) -> Recipe:
     """Check a recipe against its files, the models it starts from and this machine.
 
     Args:
         recipe: The recipe of the run.
         folder: The run folder; None: the folder is not checked.
-        further: Corpora not used in training that are also checked, such as the test set.
+        extra: Corpora not used in training that are also checked, such as the test set.
 
     Returns:
-        The recipe in the shape of the models of its warm start, with the classes or tags of its data.
+        The recipe with the shape of the models that it starts from, and the classes or tags of its data.
     """
     problems: list[str] = []
     reader = import_reader(recipe.task)
@@ -87,7 +87,7 @@ def preflight(recipe: Recipe, folder: Path | None = None, further: Sequence[Corp
             from heedful.checkpoint.lock import check_claimable
 
             check_claimable(folder)
-    recipe = check_data(reader, recipe, further, problems)
+    recipe = check_data(reader, recipe, extra, problems)
     if problems:
         messages = list(dict.fromkeys(problems))
         several = "\n  ".join([f"{len(messages)} problems would stop this run", *messages])
@@ -110,7 +110,7 @@ def preflight(recipe: Recipe, folder: Path | None = None, further: Sequence[Corp
 def check_model(recipe: Recipe) -> None:
     """Check that the model of a recipe can learn the task, and that a custom model or task can be built."""
     check_task(import_spec(recipe.task), recipe)
-    if not own_code(recipe):
+    if not custom_code(recipe):
         return
     from heedful.architectures import Model
     from heedful.architectures.backbone import Backbone
@@ -122,35 +122,35 @@ def check_model(recipe: Recipe) -> None:
     labels = recipe.data.labels or ("a", "b")  # stand-ins for the classes of the data, which has not been read yet
     recipe = replace(recipe, data=replace(recipe.data, labels=labels))
     tokenizers = TokenizerPair(*map(SizeOnly, vocabulary_sizes(recipe)))
-    with errors_of_own_code(recipe, "the model cannot be built"), meta_device():
+    with custom_code_errors(recipe, "the model cannot be built"), meta_device():
         model = task.build(recipe, tokenizers)
     backbone = getattr(model, "backbone", None)
     if not isinstance(model, Model) or (backbone is not None and not isinstance(backbone, Backbone)):
-        key, name = next(iter(own_code(recipe).items()))
+        key, name = next(iter(custom_code(recipe).items()))
         raise InputError(f'{key} = "{name}": it does not make a heedful model; {base_class_remedy(task.spec)}')
 
 
 def check_data(
-    reader: type[ExampleReader], recipe: Recipe, further: Sequence[CorpusConfig], problems: list[str]
+    reader: type[ExampleReader], recipe: Recipe, extra: Sequence[CorpusConfig], problems: list[str]
 ) -> Recipe:
     """Check the beginning of each corpus; return the recipe with the classes or tags of its data."""
-    read_beginnings(reader, recipe, further, problems)
+    read_beginnings(reader, recipe, extra, problems)
     if problems:
         return recipe
     resolved = recipe
     with collect_errors(problems):
         resolved = reader.resolve(recipe)
     if resolved != recipe:  # the classes are fixed now, and no example may have a different one
-        read_beginnings(reader, resolved, further, problems)
+        read_beginnings(reader, resolved, extra, problems)
     return resolved
 
 
 def read_beginnings(
-    reader: type[ExampleReader], recipe: Recipe, further: Sequence[CorpusConfig], problems: list[str]
+    reader: type[ExampleReader], recipe: Recipe, extra: Sequence[CorpusConfig], problems: list[str]
 ) -> None:
     """Read the first examples of each corpus, and collect their errors; a missing data folder is one error."""
     root, valid = Path(recipe.data.root), [recipe.data.valid] if recipe.data.valid else []
-    corpora = (*recipe.data.train, *valid, *further)
+    corpora = (*recipe.data.train, *valid, *extra)
     if not root.is_dir() and not all(Path(corpus.source).is_absolute() for corpus in corpora):
         from heedful.storage.paths import no_folder
 

@@ -26,7 +26,7 @@ from torch import Tensor
 from heedful.architectures import Model, load_weights, weights
 from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, store_of, write_model
 from heedful.config.rules import remarks
-from heedful.config.user_code import errors_of_own_code
+from heedful.config.user_code import custom_code_errors
 from heedful.distributed.reducer import SINGLE_PROCESS, Reducer, local_processes
 from heedful.errors import DivergedError, RunError
 from heedful.machine import choose_device, environment
@@ -197,7 +197,7 @@ class Trainer:
         if line := whole_epoch_line(self.recipe.train, self.batch_indices):
             self.say(line)
         if self.state.update == 0:
-            with errors_of_own_code(self.recipe, "it cannot process a batch"), self.abandonable(self.state):
+            with custom_code_errors(self.recipe, "it cannot process a batch"), self.abandonable(self.state):
                 try_largest_batch(self.training_step, self.task.data, self.batch_indices, self.device)
         elif self.validation_is_due():
             self.validate()
@@ -371,7 +371,7 @@ class Trainer:
 
             model = whole_model(model, self.build)
         self.task.data.check_unchanged()
-        with errors_of_own_code(self.recipe, "it cannot be validated"):
+        with custom_code_errors(self.recipe, "it cannot be validated"):
             results = self.task.evaluate(model.eval(), Evaluation(self.reducer, warn=self.remark))
         self.task.data.check_unchanged()
         if results is None:

@@ -67,7 +67,7 @@ def test_no_possible_width_is_nearer_than_the_one_proposed(tmp_path):
         ),
         (Budget(updates=19, minutes=1.0), 12, 61.0, []),
         (Budget(parameters=99), 19, 30.0, []),
-        (Budget(parameters=1000), 19, 30.0, ["has 100 of --parameters 1,000"]),
+        (Budget(parameters=1000), 19, 30.0, ["has 100 parameters instead of --parameters 1,000"]),
         (Budget(updates=19, minutes=1.0), 19, 30.0, []),
     ],
 )

@@ -131,8 +131,8 @@ class Narrator(Author):
 def _plausible(scene: Scene, new: AbstractSet[Noun]) -> bool:
     """Return True if a scene can continue a story.
 
-    "There is" must introduce a new noun; negations and reported thoughts must not, and "if" is excluded; adjectives
-    must be moods or comparisons.
+    "There is" must introduce a new noun; negations and reported thoughts must not, and "if" is excluded; a predicate
+    adjective must express a mood or a comparison.
     """
     main = scene.main
     if main.voice == "existential":

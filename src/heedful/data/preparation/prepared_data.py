@@ -175,8 +175,8 @@ def load_or_build(
         report: Called with progress messages.
 
     Raises:
-        InputError: `folder` contains something else, `build` or `read` raises it, or data has to be built in
-            `read_only`.
+        InputError: `folder` contains anything other than prepared data, `build` or `read` raises it, or data has to
+            be built in `read_only`.
     """
     data = load_stored(folder, digest, read, report)
     if data is None:

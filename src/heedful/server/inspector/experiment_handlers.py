@@ -61,7 +61,7 @@ class ExperimentHandlers:
         self._whole: dict[str, list[str]] = {}  # translations of the sample with all heads, by model
 
     async def switch_off(self, request: Request) -> Response:
-        """Repeat an inspection without some attention heads, and compare it with all heads."""
+        """Repeat an inspection without some attention heads, and compare the result with that of all heads."""
         name, inspection, _ = self.inspections.cached(request)
         heads = read_as(Off, await body(request))
         model = self.transformer(name)

@@ -62,7 +62,7 @@ class Budget:
 
     def remarks(self, recipe: Recipe, updates: int | None, seconds: float | None, size: int) -> list[str]:
         """Return remarks on where a trained system deviates from this budget, and why."""
-        remarks = [] if self.allows(size) else [f"has {size:,} of --parameters {self.parameters:,}"]
+        remarks = [] if self.allows(size) else [f"has {size:,} parameters instead of --parameters {self.parameters:,}"]
         has_time = self.minutes is None or (seconds is not None and seconds >= 60 * self.minutes)
         has_updates = self.updates is None or updates == self.updates
         if not has_updates and not (self.minutes and has_time):

@@ -121,11 +121,11 @@ class Speed:
     """Speed of a run at an assumed utilisation, without validation."""
 
     utilisation: float  # the share of the accelerator's peak FLOPs
-    layout: str  # the layout whose communication counts
+    layout: str  # the layout whose communication time is included
     seconds: float  # seconds per update: computation, then communication
     tokens_per_second: float  # real tokens per second on all GPUs
     hours: float
-    gpu_hours: float  # the same times the number of GPUs
+    gpu_hours: float  # hours x number of GPUs
 
 
 @dataclass(frozen=True)
