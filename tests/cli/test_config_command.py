@@ -70,9 +70,7 @@ def test_files_that_are_missing_are_named(folder: Path) -> None:
 
 
 def test_the_test_set_is_checked_too(folder: Path) -> None:
-    with pytest.raises(
-        InputError, match=r'data\.test\.target = "bb\.de": no such files in \S+; did you mean b\.en, b\.de'
-    ):
+    with pytest.raises(InputError, match=r'data\.test\.target = "bb\.de": no such files .*did you mean b\.en, b\.de'):
         run("check", folder, "--set", 'data.test={source = "bb.en", target = "bb.de"}')
 
 

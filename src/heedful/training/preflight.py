@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from heedful.checkpoint.run_layout import CHECKPOINTS
 from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
-from heedful.config.user_code import custom_code_errors, import_class, custom_code
+from heedful.config.user_code import custom_code, custom_code_errors, import_class
 from heedful.errors import InputError
 from heedful.tasks import import_reader, import_spec, import_task
 from heedful.tasks.readers import ExampleReader

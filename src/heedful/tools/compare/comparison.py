@@ -129,7 +129,7 @@ class ComparisonRun:
             entry.recipe = recipe
         else:
             recipe = replace(system, overrides=system.overrides + self.budget.overrides).recipe(self.data)
-            entry.recipe = preflight(recipe, further=[recipe.data.test] if recipe.data.test else [])
+            entry.recipe = preflight(recipe, extra=[recipe.data.test] if recipe.data.test else [])
 
     def join(self, entry: Entry) -> None:
         recipe, shares_data = self.setup.join(entry.loaded, is_trained=entry.system.is_trained)
