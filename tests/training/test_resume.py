@@ -165,7 +165,7 @@ def test_the_rate_of_dropout_may_be_allowed_to_change(recipe):
         ("train.validate_decoding", "the best score so far"),
         ("train.save_every", "the checkpoints to average at the end"),
         ("tokenizer.vocab_size", "the token ids would change"),
-        ("train.batch_tokens", "place in the data"),
+        ("train.batch_tokens", "position in the data"),
         ("task", "belong to the old task"),
         ("optimizer.speed", "a recipe has no key"),
     ],
