@@ -137,7 +137,7 @@ def test_an_update_that_is_left_out_is_told_and_its_replay_names_the_tensor(pair
     assert (place, tensor and tensor.name) == ("batch 1", "enc.0.ffn.out")
     assert math.isnan(found.norm)
     assert any(
-        line.startswith("the first tensor that is not finite: enc.0.ffn.out of batch 1") for line in replay_lines(found)
+        line.startswith("the first tensor that is not finite: enc.0.ffn.out in batch 1") for line in replay_lines(found)
     )
     assert replay(tmp_path / "run", 9, QUIET).norm == norms(tmp_path / "run")[9]
 
@@ -163,10 +163,12 @@ def contents(folder):
 
 def test_a_run_that_diverges_ends_with_an_exit_code_of_its_own(pairs, tmp_path, monkeypatch):
     poison(monkeypatch, range(3, 31), batch=0)
-    with pytest.raises(DivergedError, match=r"no finite gradient in 10 updates up to 12: .*`heedful replay") as told:
+    with pytest.raises(
+        DivergedError, match=r"no finite gradient in the last 10 updates, up to 12: .*`heedful replay"
+    ) as told:
         train(recipe(pairs, train=LOGGED | {"max_updates": 31, "save_every": 2}), tmp_path / "run")
     assert told.value.exit_code == 3
-    assert "enc.0.ffn.out of batch 0" in replay_lines(replay(tmp_path / "run", 12, QUIET))[-1]
+    assert "enc.0.ffn.out in batch 0" in replay_lines(replay(tmp_path / "run", 12, QUIET))[-1]
 
 
 def test_sizes_are_those_of_the_finite_numbers():

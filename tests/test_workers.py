@@ -190,7 +190,7 @@ def test_a_daemon_which_may_have_no_children_uses_threads(monkeypatch):
 @pytest.mark.parametrize(
     ("end", "told"),
     [
-        (lambda _: os.kill(os.getpid(), signal.SIGKILL), r"a worker was ended by SIGKILL: .*memory.*train\.workers=1"),
+        (lambda _: os.kill(os.getpid(), signal.SIGKILL), r"a worker was terminated by SIGKILL: .*memory.*workers=1"),
         (lambda _: os._exit(7), r"a worker exited with code 7; its error is above"),
     ],
 )

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from heedful.nn.attention import computes_in_half
 
-LARGEST_EXPONENT = 709.0  # the largest exponent of e in a float64
+LARGEST_EXPONENT = 709.0  # the largest integer n for which e^n is finite in float64
 LOGITS_AT_ONCE = {"cpu": 2**22, "cuda": 2**28, "meta": 2**28}  # few enough for a CPU's cache, enough to keep a GPU busy
 HALF_ROWS = 1024  # rows at once in float16, where a sum over more hidden states could overflow
 ROWS = 64  # tokens are padded with zeros to a multiple of this, because CPU kernels are compiled for each matrix size

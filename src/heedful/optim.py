@@ -19,7 +19,7 @@ class Muon(torch.optim.AdamW):
     """Muon optimizer (Jordan et al. 2024): orthogonal steps for some parameter groups, AdamW steps for the rest.
 
     An orthogonal step is the momentum with all its singular values made about equal. Its root mean square is 0.2 lr, as
-    in usual Adam steps (Liu et al. 2025, "Muon is Scalable for LLM Training", section 2.2), so that one learning rate
+    in typical Adam steps (Liu et al. 2025, "Muon is Scalable for LLM Training", section 2.2), so that one learning rate
     serves all parameters.
     """
 

@@ -18,7 +18,7 @@ from heedful.wording import counted, duration, singular, speed
 if TYPE_CHECKING:
     from rich.console import Console
 
-LINES = (5.0, 20.0)  # seconds until the first report, and between later reports, as lines
+LINES = (5.0, 20.0)  # seconds before the first and the second report, and between later reports, as lines
 BAR = (0.5, 0.5)  # the same for a bar, which is redrawn
 MIN_BAR_WIDTH = 10  # columns, next to a long sentence
 

@@ -1,7 +1,7 @@
 """Names in recipes and commands, and the parts of the code that they stand for, which are imported on first use.
 
-To add a part, add a line to a table below. An installed package adds parts by entry points in the group given in a
-table; see docs/how-to/own-package.md.
+To add a part, add a line to a table below. An installed package adds parts through entry points in the group given
+with a table; see docs/how-to/own-package.md.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

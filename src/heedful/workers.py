@@ -143,8 +143,9 @@ class Workers(Generic[T, R]):
                 reason = f"a worker exited with code {code}; its error is above"
             else:
                 reason = (
-                    f"a worker was ended by {signal.Signals(-code).name}: there is too little memory or shared memory "
-                    "(/dev/shm); run the same command with fewer workers, such as --set train.workers=1, or with none"
+                    f"a worker was terminated by {signal.Signals(-code).name}: there is too little memory or shared "
+                    "memory (/dev/shm); run the same command with fewer workers, such as --set train.workers=1, or "
+                    "with none"
                 )
             raise RunError(reason) from error
         if isinstance(result, Failure):

@@ -93,5 +93,5 @@ def test_an_encoder_decoder_names_the_side(side, kind):
 def test_a_source_for_each_target_is_asked_for():
     model = EncoderDecoder(ModelConfig(d_model=14, d_ff=19, heads=2, encoder_layers=1), VOCABULARY, VOCABULARY)
     mask = torch.ones_like(IDS, dtype=torch.bool)
-    with pytest.raises(InputError, match="source has 2 rows but target 1; row n of both must correspond"):
+    with pytest.raises(InputError, match="source has 2 rows, but target has 1; row n of both must correspond"):
         model(IDS, mask, IDS[:1], mask[:1])

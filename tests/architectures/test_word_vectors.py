@@ -128,5 +128,5 @@ def test_all_tables_of_an_embedding_get_them(path):
 
 def test_a_model_that_reads_no_tokens_has_no_place_for_them(path):
     _, recipe, tokenizers = setting(path)
-    with pytest.raises(InputError, match=r"vectors\.txt: the model reads no tokens; leave model\.source_vectors out"):
+    with pytest.raises(InputError, match=r"vectors\.txt: the model's source is not text; leave model\.source_vectors"):
         place_vectors(Model(), recipe, tokenizers)

@@ -106,7 +106,7 @@ def test_a_run_trained_further_after_its_final_model_is_reported(run: Path, capl
         load_model(run)
     newest = run / "checkpoints" / "step-00000005"
     assert caplog.messages == [
-        f"{run} was trained further after its final model, from update 3, which is used; "
+        f"{run} was trained further after its final model; using that model, from update 3; "
         f"for a later state, give {newest}"
     ]
 
@@ -279,10 +279,10 @@ def test_a_folder_of_the_same_name_hides_the_bundled_model_only_if_it_is_a_model
     monkeypatch.chdir(tmp_path)
     (tmp_path / "en-de").mkdir()  # as `heedful init` makes it
     assert find_model("en-de").parent.name == "box"
-    assert caplog.messages == ["the folder en-de does not contain a model: the bundled model of that name is used"]
+    assert caplog.messages == ["the folder en-de does not contain a model; using the bundled model of that name"]
     shutil.copytree(model_folder, tmp_path / "en-de" / "run")
     assert find_model("en-de").parent.name == "box"
-    assert caplog.messages[1].endswith("; for your model give en-de/run")
+    assert caplog.messages[1].endswith("; to use your own, give en-de/run")
     shutil.copytree(model_folder, tmp_path / "en-de" / "model")
     assert find_model("en-de") == Path("en-de/model")
 

@@ -246,7 +246,7 @@ def test_an_upload_that_fails_commits_nothing(hub, model, tmp_path, monkeypatch,
     with pytest.raises(HeedfulError, match=str(status)) as raised:
         invoke("export", model, tmp_path / "out", "--push", NAME)
     assert TOKEN not in str(raised.value)
-    assert ("that may write it" in str(raised.value)) == (status == 403)
+    assert ("using a token with write access" in str(raised.value)) == (status == 403)
     assert not hub.commits
     assert (tmp_path / "out/manifest.json").is_file()
 

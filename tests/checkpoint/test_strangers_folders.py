@@ -32,7 +32,7 @@ REFUSED = {  # attack -> words of the message
     "tokenizer/joint/tokenizer.json catastrophic splitter, resealed": "has a pre_tokenizer that does not match",
     "foreign tokenizer/joint/tokenizer.json catastrophic splitter, resealed": "has the unknown regular",
     "foreign tokenizer/joint/tokenizer.json normaliser of exponential growth, resealed": "has the unknown regular",
-    "tokenizer/joint/tokenizer.json is sparse, and resealed": "more than the 67,108,864 that it may have",
+    "tokenizer/joint/tokenizer.json is sparse, and resealed": "more than the limit of 67,108,864",
     "foreign tokenizer/joint/tokenizer.json normaliser of growth by text, resealed": "lengthens texts too much",
     "foreign tokenizer/joint/tokenizer.json prepended megabytes, resealed": "lengthens texts too much",
     "foreign tokenizer/joint/tokenizer.json unknown normaliser, resealed": "has a step of the unknown type 'System'",
@@ -49,7 +49,7 @@ REFUSED = {  # attack -> words of the message
     "manifest.json is a pipe": "is not a heedful model",
     "manifest.json is a link to /dev/zero": "is not a heedful model",
     "recipe.json is a pipe": "is not a file",
-    "recipe.json is sparse, and resealed": "more than the 4,194,304 that it may have",
+    "recipe.json is sparse, and resealed": "more than the limit of 4,194,304",
     "model.safetensors is sparse, and resealed": "not a readable safetensors file",
 }
 

@@ -119,8 +119,8 @@ def pipeline(command: str) -> tuple[int, str]:
     [
         ("| head -1 | cut -c 1-9", 0, "moods.tsv\n"),
         ("2>&1 | true", 0, ""),
-        (">&-", 1, "heedful: cannot write standard output: Bad file descriptor\n"),
-        (">/dev/full", 1, "heedful: cannot write standard output: No space left on device\n"),
+        (">&-", 1, "heedful: cannot write to standard output: Bad file descriptor\n"),
+        (">/dev/full", 1, "heedful: cannot write to standard output: No space left on device\n"),
         (">&- 2>&-", 1, ""),
     ],
 )

@@ -41,7 +41,7 @@ def test_the_exit_code_tells_of_failures_and_interruptions(asked, end, told):
     asked["end"] = end
     shown = invoke("compare", "a.toml", "--out", "made")
     assert shown.exit_code == end
-    assert ("the same command resumes it" in shown.stderr) == told
+    assert ("the same command resumes the comparison" in shown.stderr) == told
 
 
 def test_a_folder_that_holds_something_else_is_refused(tmp_path):

@@ -123,7 +123,7 @@ def test_a_model_of_an_unknown_kind_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"config\.json: is not a JSON object"):
         invoke("convert", tmp_path, "--out", tmp_path / "ours")
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(InputError, match="has no model_type; if it is bert, clip, gpt2, llama, marian, vit or "):
+    with pytest.raises(InputError, match="has no model_type; if the model is bert, clip, gpt2, llama, marian, vit or "):
         invoke("convert", tmp_path, "--out", tmp_path / "ours")
 
 
@@ -138,7 +138,7 @@ def test_a_model_of_heedful_is_not_converted_into_itself(tmp_path):
 def test_a_foreign_model_is_not_converted_into_another_foreign_format(tmp_path):
     foreign_models.gpt2(tmp_path / "theirs")
     with pytest.raises(
-        InputError, match="theirs is a gpt2 model, but --to bert converts heedful models; leave --to out"
+        InputError, match="theirs: has the format gpt2, but --to bert converts only heedful models; leave --to out"
     ):
         invoke("convert", tmp_path / "theirs", "--to", "bert", "--out", tmp_path / "other")
 

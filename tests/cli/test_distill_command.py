@@ -133,5 +133,7 @@ def test_a_recipe_without_pairs_is_refused_before_anything_is_translated(student
 def test_another_recipe_in_the_folder_is_not_replaced(student, teacher, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out/config.toml").write_text('name = "mine"\n')
-    with pytest.raises(InputError, match=r"out/config\.toml: is a different recipe; choose another folder"):
+    with pytest.raises(
+        InputError, match=r"out/config\.toml: already contains a different recipe; choose another folder"
+    ):
         run(student, "--teacher", teacher, "--out", tmp_path / "out")

@@ -181,7 +181,7 @@ def test_own_columns_can_be_named(tmp_path):
     own.write_text("verdict,id,review\n" + "".join(f"{label},{i},{text}\n" for i, (text, label) in enumerate(lines)))
     fields = ["--source-field", "review", "--target-field", "verdict"]
     assert invoke("evaluate", run, "--source", own, *fields).stdout == expected
-    with pytest.raises(InputError, match=r"are for tables; give a table as --source FILE, alone"):
+    with pytest.raises(InputError, match=r"are for tables; give a table as --source FILE, without --reference"):
         invoke("evaluate", run, *fields)
     with pytest.raises(InputError, match=r"own\.csv: no column is named 'text'; .*'verdict', 'id', 'review'"):
         invoke("evaluate", run, "--source", own, "--source-field", "text", "--target-field", "verdict")
@@ -248,7 +248,9 @@ def test_only_models_for_the_same_are_compared(tmp_path):
     with pytest.raises(InputError, match=r"other is a regression model, but \S+ is a classification model"):
         invoke("evaluate", run, "--against", trained(tmp_path, "regression", name="other"))
     three = trained(tmp_path, "classification", name="three", labels=["no", "yes", "maybe"])
-    with pytest.raises(InputError, match=r"three predicts no, yes, maybe, but \S+ no, yes; compare two models with"):
+    with pytest.raises(
+        InputError, match=r"three predicts no, yes, maybe, but \S+ predicts no, yes; compare two models with"
+    ):
         invoke("evaluate", run, "--against", three)
 
 
@@ -276,7 +278,7 @@ def test_texts_that_a_translator_cuts_are_told(tmp_path, monkeypatch):
     own = tmp_path / "own.tsv"
     own.write_text("w1 w2\tw1\n" + "w1 " * 11 + "\tw1\n")
     told = invoke("evaluate", run, "--source", own).stderr
-    assert "texts longer than the 10 tokens that the model reads, truncated to these: 1 of 2" in told
+    assert "1 of 2 texts was truncated to the 10 tokens that the model reads" in told
 
 
 def test_a_text_without_a_token_to_predict_has_no_loss_and_says_why(tmp_path):

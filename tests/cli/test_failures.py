@@ -156,7 +156,10 @@ CASES = {
     "heedful convert train.en --from opennmt --out out": (2, "train.en: is a file; give a folder"),
     "heedful convert full --out out": (2, "give its local folder (with config.json for Hugging Face, model.bin"),
     "heedful convert nowhere --to gpt2 --out out": (2, 'no model "nowhere"'),
-    "heedful convert nowhere --from bert --to gpt2 --out out": (2, "--to gpt2 converts heedful models; leave --to out"),
+    "heedful convert nowhere --from bert --to gpt2 --out out": (
+        2,
+        "--to gpt2 converts only heedful models; leave --to out",
+    ),
     "heedful convert en-de --out out": (
         2,
         "to convert it, give --to with one of safetensors, huggingface, ctranslate2",
@@ -224,7 +227,7 @@ def test_a_full_standard_output_is_one_message(words):
         command = [sys.executable, "-m", "heedful", *words.split()]
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     messages = [line for line in ended.stderr.splitlines() if not line.startswith("measuring: ")]  # on a slow machine
-    assert (ended.returncode, messages) == (1, ["heedful: cannot write standard output: No space left on device"])
+    assert (ended.returncode, messages) == (1, ["heedful: cannot write to standard output: No space left on device"])
 
 
 def test_the_table_has_at_least_forty_cases():

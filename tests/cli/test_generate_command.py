@@ -187,7 +187,7 @@ def test_each_line_typed_at_a_terminal_is_answered(model, generator, monkeypatch
     result = run("--model", model, *options, stdin="w3\nw5 w7\n")
     found = [json.loads(line)["text"] if options else line for line in result.stdout.splitlines()]
     assert found == [answer(generator, prompt) for prompt in ("w3", "w5 w7")]
-    assert result.stderr == "Type one line at a time; Ctrl-D ends.\n"
+    assert result.stderr == "Type one line at a time; Ctrl-D ends the input.\n"
 
 
 def test_a_prompt_that_is_not_read_as_a_whole_is_told(model):
@@ -239,7 +239,7 @@ def test_answers_that_end_before_the_length_that_was_asked_for_are_told_of(model
     length = next(n for n in range(8, 200) if any(ends_early(generator, prompt, n) for prompt in prompts))
     ended = [prompt for prompt in prompts if ends_early(generator, prompt, length)]
     told = run("--model", model, *prompts, "--max-tokens", length, *form).stderr
-    which = "the answer ends" if len(prompts) == 1 else f"{len(ended)} of 3 answers end"
+    which = "the answer ends" if len(prompts) == 1 else f"{len(ended)} of 3 answers end{'s' * (len(ended) == 1)}"
     assert f"heedful: {which} after " in told
     assert f" of {length} tokens (--max-tokens), because the model generated <eos>; --ignore-eos or" in told
 

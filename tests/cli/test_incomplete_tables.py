@@ -32,7 +32,7 @@ def table(request, tmp_path, monkeypatch) -> str:
 
 def test_init_leaves_rows_without_a_label_out_with_a_count(table):
     result = invoke("init", table, "--out", "first")
-    assert f"heedful: {EMPTY} rows left out for empty label (first: {table}, line " in result.stderr
+    assert f"heedful: {EMPTY} rows left out for an empty label (first: {table}, line " in result.stderr
     assert "2 classes: ja" in result.stdout
     rows = [json.loads(line) for part in Path("first/data").iterdir() for line in part.read_text().splitlines()]
     assert sorted((row["text"], row["label"]) for row in rows) == sorted(row for row in ROWS if row[1])
@@ -49,7 +49,7 @@ def test_training_and_evaluate_leave_them_out_with_a_count(table):
     }
     said = StringIO()
     train(recipe_from_dict(settings, "test"), Path("run"), Console(file=said, width=500))
-    count = f"{table}: {len(ROWS) - EMPTY} examples, {EMPTY} dropped: {EMPTY} for empty label (first: {table}, line "
+    count = f"{table}: {len(ROWS) - EMPTY} examples, {EMPTY} dropped: {EMPTY} for an empty label (first: {table}, line "
     assert said.getvalue().count(count) == 2
     result = invoke("evaluate", "run", "--json")
     assert count in result.stderr
@@ -66,7 +66,7 @@ def test_files_without_a_class_are_left_out_with_a_count(tmp_path, monkeypatch):
     Path("list.csv").write_text("source;target\n" + "".join(lines))
     result = invoke("evaluate", "model", "--source", "list.csv")
     kept = sum(not line.endswith(";\n") for line in lines)
-    assert f"{kept} files, {len(files) - kept} dropped: {len(files) - kept} for empty label" in result.stderr
+    assert f"{kept} files, {len(files) - kept} dropped: {len(files) - kept} for an empty label" in result.stderr
     assert f"confusion matrix of {kept} examples" in result.stdout
 
 

@@ -201,7 +201,7 @@ def test_guesses_of_languages_are_told_with_the_option_that_corrects_them(here: 
     write("attic.txt", GERMAN)
     told = run("corpus.en", "attic.txt", "--source-language", "eng")
     assert "source language" not in told
-    assert "target language: tgt (neither its name nor its script shows it); if this is wrong" in told
+    assert "target language: tgt (not recognised from the name or the script of the text); if this is wrong" in told
     assert load_recipe("eng-tgt").data.target_language == "tgt"
 
 

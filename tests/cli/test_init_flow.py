@@ -123,7 +123,7 @@ def test_a_fast_translator_learns_from_a_teacher_by_the_commands_that_init_print
 
 
 def test_only_a_translator_is_written_as_a_fast_one() -> None:
-    with pytest.raises(InputError, match="--fast is for translations, but this is a"):
+    with pytest.raises(InputError, match="--fast is for translations, but the task is"):
         invoke("init", "reviews.csv", "--fast")
-    with pytest.raises(InputError, match="--fast is for translations, but this is a"):
+    with pytest.raises(InputError, match="--fast is for translations, but the task is"):
         invoke("init", "book.txt", "--fast")

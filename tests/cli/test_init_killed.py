@@ -179,7 +179,7 @@ def test_where_it_is_unsure_it_asks_on_a_terminal(answers: str, folder: Path) ->
         pass
     os.close(ours)
     assert process.returncode == 0, asked
-    assert b"which model should it train?" in asked
+    assert b"which model should the recipe train?" in asked
     offered = dict(re.findall(r"(\d): a classifier: texts in '1', classes in '(\d)'", asked.decode()))
     assert sorted(offered.values()) == ["2", "3"]
     assert load_recipe("out").data.train[0].target_field == offered[answers[-1]]

@@ -147,7 +147,7 @@ def test_equal_texts_with_different_labels_are_told(here: Path) -> None:
     equal = ["an equal text\t0", "an equal text\t1", "an equal text\t1", "another\t1", "another\t0", "a text 7\t1"]
     own_text.write_lines(Path("torn.tsv"), [f"a text {i}\t{i % 2}" for i in range(101)] + equal)
     told = run("torn.tsv")
-    assert "  2 texts with different labels, as on lines 10" in told
+    assert "  2 texts with contradictory labels, as on lines 10" in told
     assert "different labels" not in run("reviews.tsv")
 
 
@@ -289,13 +289,13 @@ def test_a_line_of_millions_is_named_and_changes_nothing(here: Path) -> None:
         (["book.txt", "--task", "translation"], "is running text without labels or translations; give a second file"),
         (["book.txt", "--task", "classification"], r"a \.tsv, \.csv or \.jsonl file with texts and labels"),
         (["book.txt", "--source-field", "text"], r"book\.txt: has no columns"),
-        (["reviews.tsv", "reviews.csv"], r"reviews\.tsv: a table contains both sides .* give it alone"),
+        (["reviews.tsv", "reviews.csv"], r"reviews\.tsv: is a table, which contains both sides .* give only the table"),
         (["news.en", "news.de", "--task", "classification"], "two files are read as a text and its translation"),
         (
             ["reviews.tsv", "--target-field", "stars"],
             "no column is named 'stars'; it has the columns 'review' .text, 3",
         ),
-        (["reviews.tsv", "--valid", "a", "b"], "--valid is for translations, but this is a classification"),
+        (["reviews.tsv", "--valid", "a", "b"], "--valid is for translations, but the task is classification"),
         (["book.txt", "--target-language", "de"], "--target-language is for translations"),
         (["talk.jsonl"], "too few distinct inputs to hold some out for validation and test: 1;"),
         (["faq.tsv"], r"unclear. .*ranking-summaries-dialogue(?s:.*) a translator: .*init faq.tsv --task translation"),
@@ -304,8 +304,8 @@ def test_a_line_of_millions_is_named_and_changes_nothing(here: Path) -> None:
         (["one.tsv"], "all labels in '2' are 'x', but classification needs at least two classes"),
         (["one.tsv", "--task", "tagging"], r"leave --task out, or give a file with a word and its tag"),
         (["one.tsv", "--task", "span_qa"], r"leave --task out, or give a JSON file in SQuAD's format"),
-        (["tiny.txt"], r"tiny\.txt: 8 characters: too little text"),
-        (["empty.tsv"], r"empty\.tsv: it has no rows"),
+        (["tiny.txt"], r"tiny\.txt: too little text to train on .*: 8 characters"),
+        (["empty.tsv"], r"empty\.tsv: has no rows"),
         (["empty.txt"], r"empty\.txt: has no text; check the file"),
     ],
 )
@@ -344,7 +344,7 @@ def test_a_name_that_is_no_utf8_is_refused_before_anything_is_written(here: Path
         Path(name).write_text("".join(f"some text of line {n}\n" for n in range(1009)))
     except (OSError, UnicodeError):
         pytest.skip("this file system takes UTF-8 alone")
-    with pytest.raises(InputError, match="the name is not valid UTF-8; rename it"):
+    with pytest.raises(InputError, match="the name is not valid UTF-8; rename the file"):
         run(name, "--out", "out")
     assert not Path("out").exists()
 
@@ -359,7 +359,7 @@ def test_a_label_with_a_character_that_toml_escapes_is_written_so(here: Path) ->
 
 
 def test_a_key_is_refused_where_no_file_of_a_folder_has_any(here: Path) -> None:
-    with pytest.raises(InputError, match=r"books: has no columns; --source-field etc\. are for"):
+    with pytest.raises(InputError, match=r"books: has no columns; --source-field and similar options are for"):
         run("books", "--source-field", "body")
 
 

@@ -187,12 +187,13 @@ def test_a_file_of_a_table_is_in_one_part_with_its_copies(name: str, here: Path)
         (["one"], "one/left: contains 20 images, but nothing shows their classes or texts"),
         (
             ["whole"],
-            "all files have the class 'left'; if a table there has the classes, give the table, as in: heedful init ",
+            "all files have the class 'left'; if a table in this folder has the classes, give the table, as in: "
+            "heedful init ",
         ),
         (["flat"], "flat: contains 20 images, but nothing shows their classes or texts"),
         (
             ["lost.csv"],
-            "the first: lost.csv, line 2: nowhere/0.wav: no such file",
+            "the first error: lost.csv, line 2: nowhere/0.wav: no such file",
         ),
         (["taken"], "config.toml already exists and was not overwritten"),
     ],
@@ -277,7 +278,7 @@ def test_transcripts_next_to_loose_files_are_named(kind: str, layout: str, here:
 
 def test_files_next_to_the_folders_of_classes_are_counted(here: Path) -> None:
     shutil.copy("pictures/left/00.png", "pictures/00.png")
-    assert "not used: '1 image in no folder'" in run("pictures", "--out", "out")
+    assert "not used: '1 image outside these folders'" in run("pictures", "--out", "out")
 
 
 def test_texts_are_still_texts_beside_some_pictures(here: Path) -> None:

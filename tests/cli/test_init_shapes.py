@@ -447,8 +447,10 @@ def test_a_folder_of_word_pairs_names_what_scores_word_vectors(tmp_path: Path) -
     rows = "".join(f"{a}\t{b}\t{n}.5\n" for n, (a, b) in enumerate(combinations(PLACES, 2)))
     for name in ("some.txt", "others.txt"):
         (tmp_path / name).write_text(rows)
-    message = "others.txt: contains word pairs with numbers, not running text; word vectors are scored with them"
-    with pytest.raises(InputError, match=f"{message}: `heedful vectors similarity --help`. To train a language model"):
+    message = "others.txt: contains word pairs with numbers, not running text; they evaluate word vectors"
+    with pytest.raises(
+        InputError, match=f"{message}: see `heedful vectors similarity --help`. To train a language model"
+    ):
         invoke("init", str(tmp_path))
 
 

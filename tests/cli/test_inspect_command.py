@@ -110,7 +110,7 @@ def test_a_model_that_is_not_there_is_named():
 
 
 def test_an_address_that_cannot_be_listened_at_is_named():
-    with pytest.raises(RunError, match=r"cannot listen at 203.0.113.7, port 0: .*--port 0 selects a free one"):
+    with pytest.raises(RunError, match=r"cannot listen on 203.0.113.7, port 0: .*--port 0 selects a free one"):
         run("en-de", "--host", "203.0.113.7", "--port", "0", "--no-open")
 
 

@@ -127,7 +127,7 @@ USES: dict[tuple[str, str], tuple[str, dict[str, str]]] = {  # by command and pa
     ("convert", "model"): ("{} --out new", MODEL),
     ("convert", "adapter"): (
         "en-de --out new --adapter {}",
-        {"text": "--adapter text: can only be added to a Hugging Face model"},
+        {"text": "--adapter text: can only be merged into a Hugging Face model"},
     ),
     ("distill", "recipe"): ("{} --teacher en-de --out new", RECIPE),
     ("distill", "teacher"): ("recipe.toml --out new --teacher {}", MODEL),

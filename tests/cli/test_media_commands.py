@@ -206,7 +206,7 @@ def test_scores_are_those_of_the_files_that_can_be_read(here, task):
 @pytest.mark.parametrize("command", ["predict", "evaluate"])
 def test_what_is_there_of_a_truncated_file_is_read_if_that_is_asked_for(here, task, command):
     if task == "video_classification":
-        with pytest.raises(InputError, match="--truncated is for image and audio, but model reads video"):
+        with pytest.raises(InputError, match="--truncated is for image or audio models, but model reads video"):
             invoke(*COMMANDS[command], "--truncated")
         return
     path = Path(f"valid/{LABELS[task][0]}/00{ENDINGS[task]}")
@@ -236,7 +236,7 @@ def test_channels_that_cancel_are_reported_and_one_can_be_chosen(here, task, com
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], r"the model reads (images|audio files|videos): give files, folders of them, or a table of"),
+        ([], r"the model reads (images|audio files|videos); give files, folders of them, or a table of"),
         (
             ["--input", "config.toml"],
             r"--input config.toml: model reads files, not lines; .* or in a table whose name ends in \.tsv",
@@ -363,7 +363,7 @@ def test_files_in_which_nothing_can_be_heard_are_named_next_to_their_classes(sil
 
 
 def test_silent_files_of_a_set_are_counted(silent):
-    said = "silent audio files; remove them unless they are examples of silence: 3 of 13"
+    said = "silent audio files, to be removed unless they are examples of silence: 3 of 13"
     assert said in invoke("evaluate", "model", "--source", "valid").stderr
     assert said in invoke("train", "config.toml", "--out", "run").stderr
     assert "3 silent audio files" in invoke("init", "valid", "--out", "made").output

@@ -23,7 +23,7 @@ def run(tmp_path_factory):
 def test_tables_and_a_conclusion_are_printed(run):
     *lines, norm, conclusion = invoke("replay", run, 7).stdout.splitlines()
     assert norm.startswith("update 7: gradient norm before clipping: ")
-    assert norm.endswith(", as in the log to the last bit")
+    assert norm.endswith(", bit for bit as in the log")
     assert conclusion == "all tensors are finite"
     assert [line.split(",")[0] for line in lines if line.startswith("batch")] == ["batch 0", "batch 1"]
     assert sum(line.startswith("enc.0.ffn.h ") for line in lines) == 2

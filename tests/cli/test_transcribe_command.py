@@ -131,9 +131,7 @@ def test_subtitles_are_those_of_the_segments(stamped, here, form, format_):
 
 @pytest.mark.parametrize("form", ["srt", "vtt", "tsv"])
 def test_what_is_of_one_recording_needs_a_folder_for_several(stamped, form):
-    with pytest.raises(
-        InputError, match=f"--format {form}: is for one audio file, but there are 3; --out FOLDER writes"
-    ):
+    with pytest.raises(InputError, match=f"--format {form}: is for one audio file, but there are 3; give --out FOLDER"):
         transcribe(*FILES, "--format", form)
 
 
@@ -165,7 +163,7 @@ def test_recordings_of_one_stem_have_files_of_their_whole_names(plain, here):
     assert sorted(path.name for path in (here / "made").iterdir()) == ["one.flac.srt", "one.wav.srt"]
     (here / "below").mkdir()
     (here / "below" / "one.wav").write_bytes((here / "one.wav").read_bytes())
-    with pytest.raises(InputError, match=r"two transcripts would be written as one\.wav\.srt; rename a source"):
+    with pytest.raises(InputError, match=r"two transcripts would be named one\.wav\.srt; rename a source"):
         transcribe("one.wav", "below", "--format", "srt", "--out", "other")
 
 
@@ -261,7 +259,7 @@ def test_what_was_heard_before_an_interruption_is_in_a_file_of_its_own(stamped, 
         transcribe("long.wav", "--format", "srt", "--output", "a.srt", "--force")
     heard = str(caught.value).removeprefix(
         "interrupted; a.srt.part contains the transcripts so far, and a.srt is unchanged; long.wav was transcribed "
-        "until 00:00:00."
+        "up to 00:00:00."
     )
     assert 0 < int(heard) < 980
     assert (here / "a.srt.part").read_text().startswith("1\n00:00:00,")
@@ -270,7 +268,7 @@ def test_what_was_heard_before_an_interruption_is_in_a_file_of_its_own(stamped, 
 
 def test_what_was_heard_of_the_next_file_follows_the_files_that_are_done(stamped, second_window_is_interrupted):
     with pytest.raises(
-        Interrupted, match=r"unchanged; the first file is done, long\.wav was transcribed until 00:00:00\."
+        Interrupted, match=r"unchanged; the first file is done, long\.wav was transcribed up to 00:00:00\."
     ):
         transcribe("one.wav", "long.wav", "--format", "json", "--output", "a.jsonl")
     first, second = map(json.loads, Path("a.jsonl.part").read_text().splitlines())
@@ -295,7 +293,7 @@ def test_what_was_heard_of_a_later_file_is_not_taken_for_the_first(stamped, monk
     monkeypatch.setattr(StampedWindows, "take", interrupted)
     monkeypatch.setattr(Transcriber, "_search", search)
     with pytest.raises(
-        Interrupted, match=r"one.wav was transcribed until 00:00:00.000, long.wav was transcribed until 00:00:0"
+        Interrupted, match=r"one.wav was transcribed up to 00:00:00.000, long.wav was transcribed up to 00:00:0"
     ):
         transcribe("one.wav", "long.wav", "--output", "a.txt")
     first, second = Path("a.txt.part").read_text().splitlines()
@@ -359,7 +357,7 @@ def test_words_have_times_in_json_if_they_are_asked_for(stamped):
         assert "".join(word["word"] for word in segment["words"]) == segment["text"].replace(" ", "")
         assert all(word.keys() == {"start", "end", "word", "score"} for word in segment["words"])
     assert "words" not in json.loads(transcribe("long.wav", "--format", "json"))["segments"][0]
-    with pytest.raises(InputError, match="--word-timestamps are written in JSON: add --format json"):
+    with pytest.raises(InputError, match="--word-timestamps are written only in JSON; add --format json"):
         transcribe("long.wav", "--format", "srt", "--word-timestamps")
 
 

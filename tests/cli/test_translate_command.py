@@ -199,7 +199,7 @@ def test_a_full_disk_is_one_message(model):
     result = command(model, "> /dev/full", b"w3\n")
     assert (result.returncode, result.stderr.splitlines()) == (
         RunError.exit_code,
-        [b"heedful: cannot write standard output: No space left on device"],
+        [b"heedful: cannot write to standard output: No space left on device"],
     )
 
 

@@ -112,7 +112,7 @@ def test_options_that_do_not_fit_are_refused(tmp_path, model, text):
         ("w3", "--input", text, "--output", out): "use only one of them",
         ("--input", text, "--output", out, "--n-best", 2): "add --json",
         ("--input", text, "--output", out, "--shard-lines", 1000): "multiple of 1,024",
-        ("--input", text, "--output", file): "is inside the input folder",
+        ("--input", text, "--output", file): "must not be in the input folder",
     }.items():
         with pytest.raises(InputError, match=message):
             run(*arguments, "--model", model)

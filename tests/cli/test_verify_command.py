@@ -38,5 +38,5 @@ def test_a_check_that_fails_is_counted_and_ends_with_exit_code_1(tmp_path, monke
 
 def test_a_model_that_reads_no_text_is_refused(tmp_path):
     train(toy_recipe(tmp_path), tmp_path / "run")
-    with pytest.raises(InputError, match="nothing to verify: the model reads neither texts nor images"):
+    with pytest.raises(InputError, match="nothing to verify; give a model that reads texts, images or audio"):
         invoke("verify", tmp_path / "run")

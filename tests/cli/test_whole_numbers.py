@@ -103,7 +103,7 @@ def test_classes_of_files_are_whole_numbers(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize("name", ["test.csv", "test.tsv", "test.jsonl"])
 def test_evaluate_reads_labels_with_and_without_a_fraction(run: Path, name: str, whole: bool, tmp_path: Path) -> None:
     file = table(tmp_path / name, whole=whole)
-    assert "59 examples, 1 dropped: 1 for empty label" in invoke("evaluate", run, "--source", file).output
+    assert "59 examples, 1 dropped: 1 for an empty label" in invoke("evaluate", run, "--source", file).output
 
 
 def test_predict_answers_with_whole_numbers(run: Path, tmp_path: Path) -> None:

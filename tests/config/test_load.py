@@ -167,8 +167,14 @@ def test_an_override_that_does_not_fit_is_named_with_its_remedy(file: Path) -> N
             ["model.norm=middle"],
             '--set model.norm=middle: model.norm must be "post", "pre" or "none", but is "middle"',
         ),
-        (["data.train.5.source=x"], "--set data.train.5.source=x: 5 is not an index of a list of 1; 1 appends to it"),
-        (["data.train.source=x"], "--set data.train.source=x: source is not an index of a list of 1; 1 appends to it"),
+        (
+            ["data.train.5.source=x"],
+            "--set data.train.5.source=x: 5 is not an index of a list of length 1; use 1 to append to it",
+        ),
+        (
+            ["data.train.source=x"],
+            "--set data.train.source=x: source is not an index of a list of length 1; use 1 to append to it",
+        ),
         (["name=1979-05-27"], '--set name=1979-05-27: name must be text in quotes, but is [["1979-05-27"]]'),
         (["data.labels=1979-05-27"], "--set data.labels=1979-05-27: data.labels.0 must be text in quotes"),
         (["train.device=gpu"], '--set train.device=gpu: train.device = "gpu" is not a device; use "auto", "cpu",'),

@@ -90,11 +90,11 @@ BROKEN = [
     (
         "tokenizer.dropout",
         {"model": {"family": "decoder"}, "tokenizer": {"dropout": 0.1}},
-        "was encoded once; set tokenizer.dropout = 0.0",
+        "is encoded only once; set tokenizer.dropout = 0.0",
     ),
     ("optimizer.lr", {"optimizer": {"lr": 3e-4}}, "nothing would be learned"),
     ("optimizer.lr", {"optimizer": {"schedule": "cosine"}}, "would diverge"),
-    ("optimizer.warmup", {"optimizer": {"warmup": 0}}, "the paper: 4000"),
+    ("optimizer.warmup", {"optimizer": {"warmup": 0}}, "4000 in the paper"),
     ("optimizer.min_lr", {"optimizer": {"min_lr": 1e-5}}, 'optimizer.schedule is "noam"'),
     ("optimizer.min_lr", {"optimizer": {"schedule": "cosine", "lr": 1e-3, "min_lr": 0.01}}, "above the peak"),
     ("train.batch_tokens", {"train": {"batch_tokens": 249}}, "raise batch_tokens, or lower max_tokens"),
@@ -140,9 +140,9 @@ BROKEN = [
     ("image.patch", image(size=[14, 21], patch=5), "14 x 21 cannot be cut into patches of image.patch = 5"),
     ("image.patch", image(size=[14, 21], patch=7, stem="convolutional"), "7 is not a power of two"),
     ("image.positions", image(d_model=14, positions="sinusoidal"), 'set image.positions = "learned"'),
-    ("image.mean", image(mean=[0.1, 0.2]), "one number, or one for each of image.channels = 3"),
+    ("image.mean", image(mean=[0.1, 0.2]), "one number, or one per channel; image.channels = 3"),
     ("model.pooling", image(class_token=False), "or image.class_token = true"),
-    ("image.size", masked_patches(size=[16, 16], patch=16), "one has to stay visible"),
+    ("image.size", masked_patches(size=[16, 16], patch=16), "one must be masked and one stay visible"),
     (
         "task",
         {**masked_patches(), "model": {**RECURRENT, "family": "encoder"}},
@@ -157,7 +157,11 @@ BROKEN = [
     ),
     ("audio.hop", audio(hop=401), "samples between two frames would never be read"),
     ("audio.mels", audio(mels=201), "use at most half of audio.window"),
-    ("transcribe.language", {"transcribe": {"languages": ["en", "de"], "language": "zh"}}, "not one of the languages"),
+    (
+        "transcribe.language",
+        {"transcribe": {"languages": ["en", "de"], "language": "zh"}},
+        "not in transcribe.languages",
+    ),
     ("audio.pad_seconds", audio(pad_seconds=31.0), "longer than audio.max_seconds = 30.0; lower it"),
     (
         "model.max_positions",

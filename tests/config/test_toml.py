@@ -76,7 +76,7 @@ def test_windows_files_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"a = 1\nnorm = pre\n", "line 2: 'norm = pre' is not valid TOML (Invalid value); strings need quotes"),
+        (b"a = 1\nnorm = pre\n", "line 2: 'norm = pre' is not valid TOML (Invalid value); strings need quotes, and"),
         (b"a = 1\na = 2\n", "line 2: 'a = 2': this key already has a value; remove one of the two"),
         (b"a = 1\n[model", "line 2: '[model' is not valid TOML"),
         (b"a = 1\nb = 'caf\xe9'\n", "line 2: not UTF-8 text"),

@@ -93,8 +93,8 @@ def test_numbers_that_are_no_weights_stay_as_they_are(read):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "4 bytes announced, but only 0 left"),
-        (CONTENT[:-1], "announced, but only"),
+        (b"", "expected 4 bytes, but only 0 left"),
+        (CONTENT[:-1], "expected .* but only"),
         (CONTENT + b"\0", "1 byte after the end"),
         (written({}, version=1), "has version 1 of CTranslate2's format, but heedful reads only 2 to 6"),
         (written({}, version=7), "has version 7"),
@@ -104,12 +104,12 @@ def test_numbers_that_are_no_weights_stay_as_they_are(read):
         (written({"w": ("float32", np.zeros((0, 3), np.float32))}), r"shape \(0, 3\)"),
         (
             written({"w": ("int8", INT8), "w_scale": ("float32", SCALE[:3])}),
-            r"w_scale, of shape \(3,\), does not scale",
+            r"w_scale, of shape \(3,\), is not a valid scale",
         ),
         (written({"w": ("int8", INT8)}), "the int8 matrix 'w' has no scale"),
-        (written({"w": ("int8", INT8), "w_scale": ("float32", 0 * SCALE)}), "does not scale"),
-        (written({"w": ("int8", INT8), "w_scale": ("float32", np.nan * SCALE)}), "does not scale"),
-        (written({"w": ("float32", WEIGHT.astype(np.float16))}), "has 30 bytes"),
+        (written({"w": ("int8", INT8), "w_scale": ("float32", 0 * SCALE)}), "is not a valid scale"),
+        (written({"w": ("int8", INT8), "w_scale": ("float32", np.nan * SCALE)}), "is not a valid scale"),
+        (written({"w": ("float32", WEIGHT.astype(np.float16))}), "but 30 bytes"),
         (struct.pack("<I", 6) + b"\x02\x00ab", "a name is not terminated"),
         (struct.pack("<I", 6) + b"\x02\x00\xff\x00", "a name is not UTF-8"),
         (struct.pack("<I", 6) + string("s") + struct.pack("<II", 1, 1) + string("w") + b"\0\x09", "unknown type 9"),
@@ -126,7 +126,7 @@ def test_a_size_that_is_not_there_takes_no_memory(read):
     content = struct.pack("<I", 6) + string("s") + struct.pack("<II", 1, 2**32 - 1) + string("w")
     content += b"\x02" + huge[4:] + struct.pack("<BI", 0, 2**31) + b"\0" * 97
     tracemalloc.start()
-    with pytest.raises(InputError, match="2,147,483,648 bytes announced"):
+    with pytest.raises(InputError, match="expected 2,147,483,648 bytes"):
         read(content)
     assert tracemalloc.get_traced_memory()[1] < 2**20
     tracemalloc.stop()

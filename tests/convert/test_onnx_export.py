@@ -333,5 +333,5 @@ def test_files_of_a_validation_set_are_not_read_as_texts(tmp_path, monkeypatch):
     exported = export_model(replace(loaded, path=tmp_path / "model"), "onnx", tmp_path / "out")
     assert exported.agreement is None
     assert exported.notes == (
-        "not compared with the model, because its validation set is not read; give files with --inputs FILE",
+        "not compared with the model, because its validation set does not contain texts; give files with --inputs FILE",
     )

@@ -158,7 +158,7 @@ def test_the_head_of_a_classifier_is_stored_next_to_its_updates(also, tmp_path):
 
 
 def test_a_model_without_an_adapter_is_refused(bases, tmp_path):
-    with pytest.raises(InputError, match=r"it has no adapter, which train\.lora"):
+    with pytest.raises(InputError, match=r"it has no adapter, because it was not trained with train\.lora"):
         EXPORTERS["peft"].write(FORMATS["gpt2"].read(bases["gpt2"]), tmp_path / "adapter")
     assert not (tmp_path / "adapter").exists()
 

@@ -84,7 +84,7 @@ def test_another_format_is_refused(folder, kind, monkeypatch):
     monkeypatch.setattr(manifest_module, "FORMAT", 7)
     kind.write(folder, KINDS[kind][0], vocab_size=29)
     monkeypatch.undo()
-    with pytest.raises(InputError, match="has format 7, but this heedful reads 1"):
+    with pytest.raises(InputError, match="has format 7, but this version of heedful reads 1"):
         kind.open(folder)
 
 

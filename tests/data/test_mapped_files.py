@@ -34,7 +34,7 @@ def test_new_dates_and_a_removed_folder_are_harmless(store: PairStore, tmp_path:
 @pytest.mark.parametrize("name", ["ids.bin", "lengths.npy", "offsets.npy"])
 def test_a_cut_file_is_told_by_name(name: str, store: PairStore, tmp_path: Path) -> None:
     os.truncate(tmp_path / "store" / name, 1)
-    with pytest.raises(RunError, match=f"{name} was changed during training: the same command prepares"):
+    with pytest.raises(RunError, match=f"{name} was changed during training; run the same command again"):
         check(store)
 
 

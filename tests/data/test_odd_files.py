@@ -17,7 +17,7 @@ from heedful.errors import InputError
 from heedful.media.modality import modality_of
 from odd_files import GREY, PIXELS, RATE, SMOOTH, TONE
 
-NO_PICTURE = r"not an image, or in an unsupported format \(PNG, "
+NO_PICTURE = r"not an image, or in an unsupported format \(supported formats: PNG, "
 DAMAGED = r"the image is damaged or cut off \(.*\); save it again"
 NO_SOUND = "it is not audio, is damaged, or is in an unsupported format"
 WHITE, BLACK, HALF = (np.full_like(PIXELS, level) for level in (255, 0, 127))

@@ -76,17 +76,17 @@ def test_pieces_find_their_vectors(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"a 1 2 3\nb 1 2\n", "line 2: 2 numbers, but the first vector has 3"),
+        (b"a 1 2 3\nb 1 2\n", "line 2: has 2 numbers, but the first vector has 3"),
         (
             b"2 2\nthe 1 2\nwindows 10 1 2\n",
-            'first line announces 2; check the file, or write its word as "windows_10" if',
+            'check the file or, if the word of this line contains a space, write it as "windows_10"',
         ),
         (b"a 1 2 3\nb 1 x 3\n", 'line 2: expected a word followed by 3 numbers, but found "x"'),
         (b"a 1 2 3\nb 1 1e39 3\n", 'the vector of "b", number 2, contains infinite or NaN values'),
         (b"a 1 2 3\nb 1 nan 3\n", 'the vector of "b", number 2, contains infinite or NaN values'),
         (b"", "vectors: is empty; give a word vector file"),
-        (binary(b"")[:-5], "ends in vector 4 of 4"),
-        (b"3 2\na 1 2\nb 1\n", "line 3: 1 number, but the first line announces 2; check the file"),
+        (binary(b"")[:-5], "ends inside vector 4 of 4"),
+        (b"3 2\na 1 2\nb 1\n", "line 3: has 1 number, but the first line announces 2; check the file"),
     ],
     ids=[
         "short line",

@@ -48,7 +48,7 @@ def test_the_exit_code_is_that_of_the_process_that_failed_and_the_others_are_sto
 def test_a_process_that_was_killed_is_told_by_its_number_and_the_signal(tmp_path, capsys):
     code, _ = run(tmp_path, "time.sleep(600 * (rank != 1))\nos.kill(os.getpid(), 9)\n")
     assert code == 137
-    assert capsys.readouterr().err == "heedful: process 1 was ended by SIGKILL; the same command resumes\n"
+    assert capsys.readouterr().err == "heedful: process 1 was ended by SIGKILL; the same command resumes the run\n"
 
 
 FAILS = """
@@ -142,7 +142,7 @@ def test_processes_give_up_waiting_for_one_that_is_stopped(tmp_path, capfd, monk
     code, seconds = run(tmp_path, STOPPED, 2)
     told = capfd.readouterr().err
     assert told.startswith("heedful: process 0 received no reply from the others (")
-    assert told.endswith("; the same command resumes\n")
+    assert told.endswith("; the same command resumes the run\n")
     assert code == 1
     assert 6 < seconds < 60
 

@@ -168,7 +168,7 @@ def test_a_classifier_says_its_classes_and_an_encoder_nothing():
 def test_a_model_that_computes_no_numbers_is_told_of(subject):
     with torch.no_grad():
         model_of(subject).get_parameter("output.weight").fill_(torch.nan)
-    with pytest.raises(RunError, match=r"is not a number \(NaN\)"):
+    with pytest.raises(RunError, match="NaN"):
         look(subject, Question(text="the <mask> dog"))
 
 

@@ -197,7 +197,7 @@ def test_what_the_model_never_writes_is_no_reference_and_no_beginning():
         hidden = torch.full((len(model.tokenizers.target),), 0.0)
         hidden[forbidden] = -torch.inf
         patch.setattr(model.model.output, "forward", lambda x: output(x) + hidden)
-        with pytest.raises(InputError, match=r"the reference has '.*bright', which the model never writes there"):
+        with pytest.raises(InputError, match=r"the reference contains '.*bright', which the model never writes there"):
             look(model.use(), Question(text="a", file=PICTURE, reference=CAPTION))
         with pytest.raises(InputError, match="the model never writes an output that begins with 'bright'"):
             look(model.use(), Question(text="a", file=PICTURE, prefix="bright"))

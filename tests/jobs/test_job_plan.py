@@ -71,8 +71,8 @@ def test_folders_that_cannot_be_used_are_refused_before_anything_is_made(tmp_pat
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("mine")
     for output, message in {
-        source: "is inside the input folder",
-        source / "out": "is inside the input folder",
+        source: "must not be in the input folder",
+        source / "out": "must not be in the input folder",
         tmp_path / "full": "contains other files",
         tmp_path / "full" / "letter.txt": "must be a folder inside an existing folder",
         tmp_path / "no" / "where": "inside an existing folder",

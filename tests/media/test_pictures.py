@@ -111,7 +111,7 @@ def test_other_odd_entries_of_exif_data_do_not_matter(tag):
 
 @pytest.mark.parametrize("values", [np.float32([[0.5, 1.5]]), np.float32([[-0.1, 0.5]]), np.int32([[0, 70_000]])])
 def test_pixels_beyond_white_or_black_are_refused(values):
-    with pytest.raises(InputError, match=r"its pixels range from .* but those of this format from 0 to .*; scale them"):
+    with pytest.raises(InputError, match=r"its pixels range from .* but this format's range is 0 to .*; scale them"):
         read_image(saved(Image.fromarray(values), "TIFF"), CONFIG)
 
 

@@ -83,7 +83,7 @@ def test_a_video_of_too_many_frames_is_refused_before_it_is_unpacked(kind, monke
     content = animated(frames(13), kind, **LOSSLESS[kind])
     few = replace(VIDEO, max_frames=12)
     monkeypatch.setattr(Image.Image, "convert", None)
-    message = "it has 13 frames, more than max_frames = 12; split it into shorter ones, or raise that limit"
+    message = "it has 13 frames, more than max_frames = 12; split it into shorter videos, or raise that limit"
     with pytest.raises(InputError, match=message):
         read_video(content, few, IMAGE)
     with pytest.raises(InputError, match=message):
@@ -102,7 +102,7 @@ def test_an_empty_file_is_told_of_as_empty():
 
 @pytest.mark.parametrize("content", [b"A text.\n", b"\0" * 99, picture(kind="JPEG"), picture(kind="BMP")])
 def test_what_is_no_video_is_refused(content):
-    message = r"not a video, or in an unsupported format \(GIF, WEBP, PNG and, with heedful"
+    message = r"not a video, or in an unsupported format \(supported formats: GIF, WEBP, PNG and, with heedful"
     with pytest.raises(InputError, match=message):
         read_video(content, VIDEO, IMAGE)
 

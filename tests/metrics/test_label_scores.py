@@ -89,8 +89,8 @@ def test_what_has_no_denominator_is_zero():
     [
         ([], [], "0 predictions for 0 labels"),
         ([1], [1, 1], "1 predictions for 2 labels"),
-        ([3], [1], "not from 0 to 2"),
-        ([1], [-1], "not from 0 to 2"),
+        ([3], [1], "the ids of 3 classes are 0 to 2"),
+        ([1], [-1], "the ids of 3 classes are 0 to 2"),
     ],
 )
 def test_labels_that_do_not_fit_are_refused(predicted, expected, problem):

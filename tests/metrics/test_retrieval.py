@@ -64,7 +64,7 @@ def test_queries_that_cannot_be_scored_are_refused(score, rankings, problem):
 
 @pytest.mark.parametrize("score", [recall_at, ndcg_at])
 def test_some_places_must_count(score):
-    with pytest.raises(InputError, match="the first 0 count"):
+    with pytest.raises(InputError, match="1 rankings, k = 0: both"):
         score([[1]], 0)
 
 

@@ -78,7 +78,7 @@ def test_analogies_are_counted_by_section(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [(": a\na b c\n", "line 2: 3 words but an analogy has four"), (": a\n", "has no analogies")],
+    [(": a\na b c\n", "line 2: 3 words, but an analogy has four"), (": a\n", "has no analogies")],
 )
 def test_analogies_that_cannot_be_read_are_told_with_their_line(text, message, tmp_path):
     (tmp_path / "questions").write_text(text)

@@ -128,7 +128,7 @@ def test_a_model_whose_recipe_samples_is_loaded_with_torch_by_auto(folder):
 
 def test_relative_positions_are_left_to_torch(tmp_path):
     model = write_generator(tmp_path / "m", positions="relative")
-    with pytest.raises(InputError, match=r'model\.positions = "relative": must be a different'):
+    with pytest.raises(InputError, match=r'model\.positions = "relative": must have a different'):
         heedful.load(model, engine="ctranslate2")
     assert not (model / ENGINES).exists()
 

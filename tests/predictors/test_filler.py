@@ -73,7 +73,7 @@ def test_several_texts_are_filled_each_by_itself(filler):
 def test_what_cannot_be_filled_is_told(filler):
     with pytest.raises(InputError, match=r"'ab cd' has no gap; write \[MASK\]"):
         filler.fill("ab cd")
-    with pytest.raises(InputError, match="the text has 18 tokens, but the model reads 17; shorten it"):
+    with pytest.raises(InputError, match="the text has 18 tokens, but the model reads at most 17; shorten it"):
         filler.fill("[MASK] " + " ".join(["ab"] * 15))
     assert filler.fill("[MASK] " + " ".join(["ab"] * 14))
 

@@ -96,7 +96,7 @@ def test_what_is_neither_a_text_nor_a_picture_is_refused(given, message, retriev
 
 
 def test_a_search_needs_a_vector_for_each_input(retriever):
-    with pytest.raises(InputError, match="3 texts and 2 vectors"):
+    with pytest.raises(InputError, match="3 texts but 2 vectors"):
         retriever.search("a", TEXTS[:3], vectors=np.zeros((2, 17), np.float32))
     with pytest.raises(InputError, match="k = 0"):
         retriever.search("a", TEXTS[:3], k=0)
@@ -104,5 +104,5 @@ def test_a_search_needs_a_vector_for_each_input(retriever):
 
 @pytest.mark.parametrize("corpus", ["one text", 5])
 def test_what_is_no_list_of_inputs_is_not_searched(retriever, corpus):
-    with pytest.raises(InputError, match=r"put it in a list|a list for several inputs|several in a list"):
+    with pytest.raises(InputError, match=r"put it in a list|a list for several inputs|several arrays in a list"):
         retriever.search(TEXTS[0], corpus)

@@ -43,7 +43,7 @@ def test_answers_come_as_they_are_asked_for(monkeypatch):
 
 def test_vectors_of_other_texts_are_refused():
     subject = searcher()
-    with pytest.raises(InputError, match="2 texts and 1 vector;"):
+    with pytest.raises(InputError, match="2 texts but 1 vector;"):
         subject.search(FIRST, [FIRST, SECOND], vectors=subject.encode([FIRST]))
     assert subject.search(FIRST, iter([SECOND, FIRST]), k=1)[0].text == FIRST
     with pytest.raises(InputError, match="is a single text, but several"):

@@ -123,5 +123,5 @@ def test_a_pair_that_the_model_cannot_read_is_refused_with_its_number():
     config = replace(MODEL, family="encoder_decoder", positions="learned", max_positions=59)
     model = EncoderDecoder(config, len(TOKENIZER), len(TOKENIZER)).eval()
     translator = Translator(model, TokenizerPair(TOKENIZER, TOKENIZER), DecodeConfig(max_extra=5))
-    with pytest.raises(InputError, match="pair 2: the translation has 61 tokens, but the model reads 59"):
+    with pytest.raises(InputError, match="pair 2: the translation has 61 tokens, but the model reads at most 59"):
         translator.score([("w1", "w2"), ("w1", " ".join(["w2"] * 60))])

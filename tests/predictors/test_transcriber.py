@@ -279,7 +279,7 @@ def test_options_are_checked(stamped, plain):
     assert english.transcribe(noises(1)[0]).language == "en"
     with pytest.raises(InputError, match="language = de: the model knows only en"):
         english.transcribe(noises(1)[0], language="de")
-    with pytest.raises(InputError, match="knows only one, which it does not name"):
+    with pytest.raises(InputError, match="knows only one language, which its recipe does not name"):
         random_transcriber(plain).transcribe(noises(1)[0], language="de")
     unknown: Any = {"bean": 3}
     with pytest.raises(InputError, match="unknown option bean; did you mean beam"):

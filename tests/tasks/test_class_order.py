@@ -14,7 +14,7 @@ from heedful.tasks import find_task
 
 TABLES = {"all.csv": ("file,label", ","), "all.tsv": ("file\tlabel", "\t")}
 FILES = [name for name in RECIPES if name.endswith("_classification")]
-SORTED = "all.tsv: its rows are sorted by class, but part takes a piece of them"
+SORTED = "all.tsv: the rows are sorted by class, so the rows that `part` selects lack some classes"
 
 
 def recipe_of(folder: Path, labels: list[str], *, cut: bool = True) -> Recipe:
@@ -69,7 +69,7 @@ def test_a_class_that_only_the_second_piece_has_is_refused_with_the_order_as_a_r
 @pytest.mark.parametrize("table", TABLES)
 def test_sorted_tables_of_files_of_which_a_piece_is_taken_are_remarked_upon(task, table, tmp_path):
     recipe = recipe_of_files(task, tmp_path, ["a"] * 12 + ["b"] * 12, table)
-    wanted = f"{table}: its rows are sorted by class, but part takes a piece of them"
+    wanted = f"{table}: the rows are sorted by class, so the rows that `part` selects lack some classes"
     assert [line for line in remarks(recipe, tmp_path) if wanted in line]
 
 

@@ -197,7 +197,7 @@ def test_a_long_text_loses_its_end_and_that_is_told(folder, tmp_path):
     told = []
     settings = recipe(folder, data={"max_length": 8})
     task = ImageTextRetrieval.prepare(settings, tmp_path / "prepared", told.append)
-    assert told[-1] == "train.jsonl: 126 texts of data.max_length = 8 tokens; longer ones are truncated"
+    assert told[-1] == "train.jsonl: 126 texts reach data.max_length = 8 tokens; longer ones are truncated"
     assert set(task.data.examples.train[0].lengths[:, 1].tolist()) == {8}
     assert task.data.examples.train[0].target(0).tolist()[-1] == 3
 

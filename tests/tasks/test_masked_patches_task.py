@@ -88,7 +88,7 @@ def test_keys_that_the_task_has_no_use_for_are_refused(pictures, tmp_path):
     ):
         with pytest.raises(InputError, match=message):
             train(recipe("masked_patches", pictures, **tables), tmp_path / "run")
-    with pytest.raises(InputError, match="an image has one patch, but at least one has to stay visible"):
+    with pytest.raises(InputError, match="an image has only one patch, but at least one must be masked"):
         recipe("masked_patches", pictures, image={"size": [5, 5], "patch": 5})
     with pytest.raises(InputError, match=r'masked patches need a Transformer, .* "recurrent"'):
         make_recipe({"task": "masked_patches", "model": {"architecture": "recurrent"}})
@@ -151,7 +151,7 @@ def test_the_command_writes_a_picture_with_a_row_for_each(run, pictures, tmp_pat
     [
         (["--output", "out.txt"], "give the output file, as in --output FILE.png"),
         ([], "give the output file"),
-        (["--output", "out.png", "--count", "3", "--json"], "--count and --json: only for gaps in texts"),
+        (["--output", "out.png", "--count", "3", "--json"], "--count and --json are for gaps in texts"),
     ],
 )
 def test_what_the_command_has_no_use_for_is_refused(arguments, message, run, pictures):

@@ -122,7 +122,7 @@ def test_a_sequence_without_text_has_nothing_chosen():
 
 def test_what_cannot_be_done_is_refused():
     ids = np.full((1, 7), 13)
-    with pytest.raises(ValueError, match="no tokens from 307 on"):
+    with pytest.raises(ValueError, match="no token ids from 307 up"):
         mask_tokens(ids, None, MASKING, VOCAB, VOCAB, keys(1))
-    with pytest.raises(ValueError, match="whole words need"):
+    with pytest.raises(ValueError, match="whole_words needs"):
         mask_tokens(ids, None, WORDS, VOCAB, FIRST, keys(1))

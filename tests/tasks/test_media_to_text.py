@@ -219,5 +219,5 @@ def test_a_model_of_one_language_is_told_of_none(tmp_path):
     files = write_table(SPEECH, tmp_path / "files")
     train(recipe(SPEECH, files), tmp_path / "run")
     settings = recipe(SPEECH, files, train={"start": str(tmp_path / "run")}, transcribe={"language": "de"})
-    with pytest.raises(InputError, match=r'transcribe\.language = "de": the model knows one language; leave it out'):
+    with pytest.raises(InputError, match=r'transcribe\.language = "de": the model knows only one language; leave this'):
         preflight(settings)

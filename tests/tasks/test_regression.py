@@ -157,7 +157,7 @@ def test_a_run_resumes_with_the_scale_with_which_it_was_begun(text, tmp_path, mo
         stop_after(5, interrupted)
         train(begun, tmp_path / "parts")
     _, screen = train_aloud(recipe("regression", text), tmp_path / "parts")
-    assert "the run resumes with data.label_mean = 0.0 and data.label_scale = 1.0, as it was" in screen
+    assert "the run resumes with data.label_mean = 0.0 and data.label_scale = 1.0, its original values" in screen
     whole, parts = (weights(load_model(tmp_path / name).model) for name in ("whole", "parts"))
     assert all(torch.equal(value, parts[name]) for name, value in whole.items())
 

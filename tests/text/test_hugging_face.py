@@ -244,7 +244,7 @@ def test_a_second_piece_with_a_reserved_name_is_refused(tmp_path):
     folder = write_bert(tmp_path / "bert")
     with (folder / "vocab.txt").open("a") as file:
         file.write("<eos>\n")
-    with pytest.raises(InputError, match=r"a piece '<eos>', but its special tokens"):
+    with pytest.raises(InputError, match=r"has a piece with the reserved name '<eos>', which is not one"):
         from_hugging_face(folder)
 
 

@@ -35,7 +35,7 @@ def test_no_rows_are_no_rows():
 
 
 def test_rows_are_never_cut_in_silence():
-    with pytest.raises(InputError, match="a row of 3 ids does not fit a length of 2; truncate it, or pad to 3"):
+    with pytest.raises(InputError, match="a row of 3 ids does not fit into a length of 2; truncate it, or pad to 3"):
         pad([[5], [2, 3, 11]], 2)
 
 

@@ -140,9 +140,9 @@ def test_the_table_of_the_source_documents_gives_its_ids():
     ("table", "config", "message"),
     [
         ({"a": 5, "b": 5}, PLAIN_WORDS, "the id 5 of 'b' is taken"),
-        ({"a": 3}, PLAIN_WORDS, "the id 3 of 'a' is taken; give each word another id, from 4 on"),
+        ({"a": 3}, PLAIN_WORDS, "the id 3 of 'a' is taken; give each word its own id, 4 or above"),
         ({"a": -1}, PLAIN_WORDS, "the id -1 of 'a' is taken"),
-        ({"an": 128}, TokenizerConfig(kind="word"), "from 260 on"),
+        ({"an": 128}, TokenizerConfig(kind="word"), "give each word its own id, 260 or above"),
         ({"a": 5}, TokenizerConfig(), 'kind "word", not "bpe"'),
     ],
 )

@@ -64,7 +64,7 @@ def with_value(key, value):
         ("config.json", lambda _: b"", "damaged, or not written by heedful"),
         ("config.json", lambda _: b'{"architectures": ["MarianMTModel"]}', "not written by heedful"),
         ("config.json", with_value("tokenizer", {"kind": "bip"}), "damaged, or not written by heedful"),
-        ("config.json", with_value("format", 2), "has format 2, but this heedful reads 1; update heedful"),
+        ("config.json", with_value("format", 2), "has format 2, but this version of heedful reads format 1; update"),
     ],
 )
 def test_a_damaged_or_foreign_file_is_named_with_the_remedy(folder, name, change, message):

@@ -37,12 +37,12 @@ def test_a_flipped_bit_is_told_with_its_file(name: str, told: str, runs: Path) -
 def test_a_checkpoint_under_the_name_of_another_is_told(runs: Path) -> None:
     checkpoints = runs / "first/checkpoints"
     (checkpoints / "step-00000004").rename(checkpoints / "step-00000007")
-    assert list(damages(runs / "first")) == ["checkpoints/step-00000007: contains another step"]
+    assert list(damages(runs / "first")) == ["checkpoints/step-00000007: its manifest names a different step"]
 
 
 def test_a_model_under_the_name_of_a_checkpoint_is_told(runs: Path) -> None:
     shutil.copytree(runs / "first/model", runs / "first/checkpoints/step-00000099")
-    assert list(damages(runs / "first")) == ["checkpoints/step-00000099: contains another step"]
+    assert list(damages(runs / "first")) == ["checkpoints/step-00000099: its manifest names a different step"]
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:

@@ -111,13 +111,15 @@ def test_an_exception_at_the_end_leaves_the_final_model(text, tmp_path):
 @pytest.mark.parametrize(
     ("callback", "words"),
     [
-        (print, "is a builtin_function_or_method without these methods"),
+        (print, "is a builtin_function_or_method with none of these methods"),
         (type("Typing", (), {"on_batch": print, "on_end": print})(), "has on_batch"),
-        (3, "is a int without these methods"),
+        (3, "is a int with none of these methods"),
     ],
 )
 def test_what_would_never_be_called_is_refused_before_anything_is_made(text, tmp_path, callback, words):
-    with pytest.raises(InputError, match=f"has one or more of the methods on_update, on_validation, on_end.*{words}"):
+    with pytest.raises(
+        InputError, match=f"must have at least one of the methods on_update, on_validation, on_end.*{words}"
+    ):
         train(text, tmp_path / "run", callback)
     assert not (tmp_path / "run").exists()
 

@@ -69,7 +69,7 @@ def test_a_save_that_fails_once_changes_nothing(step, average_last, whole_mean_o
     outcome, said = train_aloud(settings, tmp_path / "run")
     assert outcome == loop.Outcome(19, 0)
     assert f"NOT SAVED: cannot save step {step}" in said
-    assert "waits in memory" in said
+    assert "kept in memory" in said
     assert fingerprint(tmp_path / "run") == whole
 
 

@@ -40,14 +40,14 @@ def said(signs: WarningSigns, losses: list[float], norms: list[float]) -> list[s
 def test_a_gradient_of_nearly_nothing_is_said_once():
     losses = [0.7 + 0.01 * (i % 3) for i in range(40)]
     [line] = said(WarningSigns(RECIPE), losses, [SMALL_NORM / 2] * 40)
-    assert "the gradient was below 1e-06 in the last 10 updates while the loss is 0.7" in line
+    assert "the gradient norm was below 1e-06 in the last 10 updates while the loss is 0.7" in line
     assert "train.freeze" in line
 
 
 def test_a_constant_loss_is_said_once_with_the_learning_rate():
     [line] = said(WarningSigns(RECIPE), [0.693147] * 40, [0.3] * 40)
     assert line.startswith(
-        "the loss was 0.6931 in the last 11 updates: nothing is learned. Raise optimizer.lr (now 1e-09)"
+        "the loss was 0.6931 in the last 11 updates: the model is not learning. Raise optimizer.lr (now 1e-09)"
     )
 
 
@@ -108,7 +108,7 @@ def test_a_run_with_a_learning_rate_of_nearly_nothing_says_so(task, tmp_path):
     )
     output = output_of(recipe, tmp_path / "run")
     assert output.count("the loss on the validation set has been") == 1
-    assert "nothing is learned. Raise optimizer.lr (now 1e-12)" in output
+    assert "the model is not learning. Raise optimizer.lr (now 1e-12)" in output
 
 
 def resumed(signs: WarningSigns) -> WarningSigns:

@@ -77,7 +77,7 @@ def test_a_file_a_recipe_and_plain_values_are_one_recipe(text, tmp_path):
         ({"train": {"seed": -1}}, "set train.seed = -1: train.seed must be at least 0, but is -1"),
         (
             {"data.train.5.weight": 1.0},
-            "set data.train.5.weight = 1.0: 5 is not an index of a list of 1; 1 appends to it",
+            "set data.train.5.weight = 1.0: 5 is not an index of a list of length 1; use 1 to append to it",
         ),
     ],
 )
@@ -96,7 +96,7 @@ def test_ctrl_c_saves_before_it_interrupts_and_the_same_call_goes_on(text, tmp_p
         stop_after(3, patch, signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             heedful.train(settings(text), tmp_path / "run", console=Console(file=told, width=200))
-    assert "stopped and saved after update 3; the same call resumes it" in told.getvalue()
+    assert "stopped and saved after update 3; the same call resumes the run" in told.getvalue()
     assert heedful.train(settings(text), tmp_path / "run", set={"train.max_updates": 4}, console=QUIET).update == 4
 
 

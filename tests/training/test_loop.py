@@ -229,7 +229,7 @@ def test_a_gradient_that_is_not_finite_is_left_out_and_many_end_the_run(text, tm
 
     monkeypatch.setattr(sequence_to_sequence, "loss", loss)
     settings = recipe(text, train={"max_updates": 100, "validate_every": 1000, "save_every": 8})
-    with pytest.raises(RunError, match=r"no finite gradient in 10 updates up to 40: the run has diverged"):
+    with pytest.raises(RunError, match=r"no finite gradient in the last 10 updates, up to 40: the run has diverged"):
         train(settings, tmp_path / "run")
     state = json.loads(newest(tmp_path / "run").joinpath("state.json").read_text())["progress"]
     assert (state["update"], state["skipped"]) == (40, 12) or (state["update"], state["skipped"]) == (32, 4)
@@ -322,7 +322,7 @@ def test_the_name_of_a_file_with_brackets_is_printed_whole_on_one_line(text, tmp
     settings = recipe(text, data={"train": [files]}, train={"max_updates": 2})
     console = Console(file=io.StringIO(), width=40)
     loop.train(settings, tmp_path / "run", console)
-    assert f"{'long name ' * 9}[red].src: 96 pairs, 5 dropped: 5 for duplicate" in console.file.getvalue()
+    assert f"{'long name ' * 9}[red].src: 96 pairs, 5 dropped: 5 for duplication" in console.file.getvalue()
 
 
 def test_the_precision_is_chosen_for_the_machine_told_and_kept_by_a_run_that_goes_on(text, tmp_path, monkeypatch):

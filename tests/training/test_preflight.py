@@ -263,4 +263,4 @@ def test_a_start_whose_weights_have_no_place_is_found(tmp_path: Path, text: Path
     torch.manual_seed(1)
     write_model(tmp_path / "bert", begun, pair, weights(find_task("masked_lm").build(begun, pair)))
     settings = changed(train={"start": str(tmp_path / "bert")}, model={"tie": "none"})
-    refused(settings, text, "can use its segment embeddings only with learned")
+    refused(settings, text, "can reuse its segment embeddings only with learned")

@@ -116,7 +116,7 @@ def test_two_models_become_one(bert, gpt):
 @pytest.mark.parametrize(("tie", "message"), [("all", 'model.tie = "all"'), ("output", 'model.tie = "output"')])
 def test_one_matrix_does_not_begin_with_two(bert, gpt, tie, message):
     with pytest.raises(
-        InputError, match=rf"gpt: its \S+ would replace the weights that \S+ has started with; {message}"
+        InputError, match=rf"gpt: its \S+ would overwrite the weights that \S+ has been given; {message}"
     ):
         begun(recipe(start=bert, start_decoder=gpt, model={"tie": tie}))
 
@@ -129,14 +129,14 @@ def test_a_tied_translator_begins_with_one_matrix(bert):
 
 def test_halves_of_different_shapes_are_refused(bert, tmp_path):
     other = trained(tmp_path / "other", "language_model", {**GPT, "d_ff": 29, "norm": "post"})
-    with pytest.raises(InputError, match="cannot be halves of one model: d_ff is 23 and 29; norm is 'pre' and 'post'"):
+    with pytest.raises(InputError, match="cannot be halves of one model: d_ff is 23 or 29; norm is 'pre' or 'post'"):
         with_warm_start(recipe(start=bert, start_decoder=other))
 
 
 def test_a_decoder_begins_with_a_language_model_only(bert, gpt):
-    with pytest.raises(InputError, match='not a model of family "encoder"'):
+    with pytest.raises(InputError, match=r'only a language model can .* this model is of family "encoder"'):
         with_warm_start(recipe(start_decoder=bert))
-    with pytest.raises(InputError, match=r'for the task "classification"; use train\.start'):
+    with pytest.raises(InputError, match=r'the task is "classification"; use train\.start'):
         with_warm_start(recipe("classification", start_decoder=gpt, model={"family": "decoder"}))
 
 
@@ -154,7 +154,7 @@ def test_texts_longer_than_the_learned_positions_are_refused_with_the_remedy(ber
 
 def test_segments_without_a_table_of_positions_are_refused(tmp_path):
     rotary = trained(tmp_path / "rotary", "masked_lm", {**BERT, "positions": "rotary", "d_k": 6})
-    with pytest.raises(InputError, match='it has positions = "rotary"; use one with segments = 0'):
+    with pytest.raises(InputError, match='it has positions = "rotary"; start from one with segments = 0'):
         begun(recipe(start=rotary))
 
 
@@ -216,7 +216,7 @@ def test_layers_that_a_start_model_lacks_are_refused(gpt, layers, message):
 
 
 def test_layers_without_a_start_model_are_refused():
-    with pytest.raises(InputError, match=r"choose layers of train.start; set it"):
+    with pytest.raises(InputError, match=r"choose layers of train.start, which is not set"):
         recipe(start_decoder_layers=[1])
 
 

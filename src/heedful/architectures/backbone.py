@@ -40,7 +40,7 @@ class Backbone(nn.Module, ABC, Generic[InputLayerType]):
     """
 
     causal: ClassVar[bool]  # True if a token attends only to earlier tokens
-    pooling: ClassVar[str]  # the default pooling of hidden states to the vector of a text
+    pooling: ClassVar[str]  # the default way to pool hidden states into the vector of a text
 
     def __init__(self, config: TextModelConfig, embedding: InputLayerType, stack: Any) -> None:
         super().__init__()
@@ -63,12 +63,13 @@ class Backbone(nn.Module, ABC, Generic[InputLayerType]):
         padding_mask: Bool[Tensor, "B N"],
         segments: Int[Tensor, "B S"] | None = None,
     ) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B S"]]:
-        """Compute the hidden states of padded rows, and their padding mask.
+        """Compute the hidden states of padded rows; return them with their padding mask.
 
         Args:
             inputs: token ids, or other inputs of the input layer.
             padding_mask: True for real inputs, False for padding.
-            segments: the segment of each position, from 0, by default 0; a model without segments ignores it.
+            segments: the segment of each position, counted from 0; by default all are 0. A model without segments
+                ignores them.
         """
         return self.encode_vectors(*self.embedding.embed(inputs, padding_mask), segments)
 
@@ -166,7 +167,7 @@ class BackboneModel(Model):
         return {f"backbone.embedding.{name}": "source" for name in tables} | output
 
     def warm_start_names(self, start: Model) -> Names:
-        """Map all weights if `start` has the same class, otherwise its encoder, or its backbone and pooler."""
+        """Map all weights of `start` if it has the same class, otherwise its encoder, or its backbone and pooler."""
         # A classifier starts from a BERT, or from the encoder of a translator.
         other = ENCODER_NAMES if isinstance(start, SourceToTarget) else BACKBONE_NAMES
         return super().warm_start_names(start) or other

@@ -59,7 +59,7 @@ class LanguageModel(BackboneModel):
 
 
 class LanguageModelState:
-    """Decoding state of a language model, without gradients: the cache of its stack during generation.
+    """Decoding state of a language model: the cache of its stack during generation, without gradients.
 
     Attributes:
         begin: the last token of each prompt, which a search feeds first; the cache contains the tokens before it.
@@ -253,7 +253,7 @@ class TokenClassifier(BackboneModel):
 
 
 class SentenceEncoder(BackboneModel):
-    """Sentence encoder: a backbone with pooling to one vector of length 1 for each text.
+    """Sentence encoder: a backbone whose hidden states are pooled into one unit vector for each text.
 
     The default pooling is the mean (Reimers & Gurevych 2019, section 3). A trained `backbone` is shared, not copied.
     """

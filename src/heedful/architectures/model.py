@@ -76,7 +76,7 @@ class Model(nn.Module):
 
     @property
     def side(self) -> str | None:
-        """Half of an encoder-decoder that can start from the model, "encoder" or "decoder"; None if both or neither."""
+        """Half of an encoder-decoder that this model can initialise, "encoder" or "decoder"; None: both or neither."""
         return None
 
     @property
@@ -219,7 +219,9 @@ def weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
-    """Copy weights, named as in the result of `weights`, into a model; a sharded model copies only its own rows.
+    """Copy weights, named as in the result of `weights`, into a model.
+
+    If the model is sharded, each process copies only its own rows.
 
     Raises:
         ValueError: names or shapes differ, or a tensor is not of a floating-point type; the message says where.
@@ -251,7 +253,7 @@ def wrong_types(values: Mapping[str, Tensor]) -> str:
     for name, value in sorted(values.items()):
         if value.dtype not in WEIGHT_TYPES:
             dtype = str(value.dtype).removeprefix("torch.")
-            return f"{name} has the type {dtype}, but weights must be floating-point numbers"
+            return f"{name} has the type {dtype}, but weights must have a floating-point type"
     return ""
 
 
@@ -302,7 +304,9 @@ def check_arguments(model: Any, args: tuple[Any, ...], keywords: Mapping[str, An
             check_mask(name, arguments[name], ids)
     source, target = arguments.get("source"), arguments.get("target")
     if isinstance(source, Tensor) and isinstance(target, Tensor) and len(source) != len(target):
-        raise InputError(f"source has {len(source):,} rows but target {len(target):,}; row n of both must correspond")
+        raise InputError(
+            f"source has {len(source):,} rows, but target has {len(target):,}; row n of both must correspond"
+        )
 
 
 def check_ids(name: str, ids: object, vocabulary: int, *, with_values: bool) -> None:
@@ -324,7 +328,7 @@ def check_ids(name: str, ids: object, vocabulary: int, *, with_values: bool) -> 
         row, column = wrong[0]
         raise InputError(
             f"{name} contains the id {int(ids[row, column])} in row {row}, column {column}; valid ids are "
-            f"0 to {vocabulary - 1:,}. Encode texts with the tokenizer of this model"
+            f"0 to {vocabulary - 1:,}; encode texts with the tokenizer of this model"
         )
 
 
@@ -335,7 +339,7 @@ def check_mask(name: str, mask: object, ids: Tensor) -> None:
         raise InputError(f"{name} has dtype {mask.dtype}; expected torch.bool, True for real tokens")
     if mask.shape != ids.shape[:2]:
         raise InputError(
-            f"{name} has shape {tuple(mask.shape)}, but the ids have shape {tuple(ids.shape)}; they must be equal"
+            f"{name} has shape {tuple(mask.shape)}, but the ids have shape {tuple(ids.shape)}; the shapes must match"
         )
 
 

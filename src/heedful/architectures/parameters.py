@@ -54,7 +54,7 @@ INITS: dict[str, Callable[[nn.Module, TextModelConfig], None]] = {"glorot": glor
 def initialise(model: nn.Module, config: TextModelConfig) -> None:
     """Initialise a model's weights with torch's global generator, before matrices are tied.
 
-    A tied matrix would be initialised twice, the second time as a linear layer.
+    After tying, a matrix would be initialised twice, the second time as a linear layer.
     """
     INITS[config.init](model, config)
 

@@ -37,7 +37,7 @@ def place_vectors(
             continue
         path = Path(file)
         if embedding is None:
-            raise InputError(f"{path}: the model reads no tokens; leave model.source_vectors out")
+            raise InputError(f"{path}: the model's source is not text; leave model.source_vectors out")
         covered, words = place(path, embedding, tokenizer)
         if covered < MIN_COVERAGE * words:
             warn(

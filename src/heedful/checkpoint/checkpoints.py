@@ -170,7 +170,7 @@ class Checkpoints:
         action = f"mark step {step} as the best"
         with self._named_errors(action), atomic_file(self.folder / BEST, self._storage) as stream:
             stream.write(seal(asdict(best)))
-        # Not before the file is written: if that fails, `delete_old` keeps the checkpoint that the old file marks.
+        # Set only after the file is written: if that fails, `delete_old` keeps the checkpoint that the old file marks.
         self._best = best
 
     @property

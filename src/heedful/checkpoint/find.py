@@ -27,7 +27,7 @@ def find_model(path: str | Path) -> Path:
     if folder.is_file():
         advice = f"{folder} is a file, but a model is a folder; give a model folder, a checkpoint or a run"
         if folder.suffix in PICKLED:
-            advice = f"{folder}: heedful loads no {folder.suffix} files, which can run code; give a model folder"
+            advice = f"{folder}: heedful does not load {folder.suffix} files, which can run code; give a model folder"
         elif model_in(folder.parent):
             advice = f"{folder} is a file: give the model folder that contains it"
         raise InputError(advice)
@@ -39,8 +39,8 @@ def find_model(path: str | Path) -> Path:
     runs = _runs_in(folder)
     yours = f"give {' or '.join(runs)}" if runs else ""
     if str(path) in bundled_names():
-        remedy = f"; for your model {yours}" if runs else ""
-        LOG.warning("the folder %s does not contain a model: the bundled model of that name is used%s", path, remedy)
+        remedy = f"; to use your own, {yours}" if runs else ""
+        LOG.warning("the folder %s does not contain a model; using the bundled model of that name%s", path, remedy)
         return BUNDLED / str(path)
     names = {path.name for path in folder.iterdir()}
     other_format = ""
@@ -106,7 +106,7 @@ def warn_of_choice(path: Path, manifest: Manifest) -> None:
         end, newest = manifest.facts.get("update"), next(reversed(checkpoint_folders(path)), None)
         if end is not None and newest is not None and step_of(newest) > end:
             LOG.warning(
-                "%s was trained further after its final model, from update %s, which is used; for a later state, "
+                "%s was trained further after its final model; using that model, from update %s; for a later state, "
                 "give %s",
                 path,
                 f"{end:,}",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoSibling
 
 HUB = "hf:"
-CONFIG = "config.json"  # which each transformers folder has
+CONFIG = "config.json"  # which every transformers model has
 OWN_FILES = re.compile(r".+\.(safetensors|json)")  # the files in a manifest that are downloaded
 FOREIGN_FILES = re.compile(
     r"(\w+/)?config\.json|[\w.-]+\.(json|txt)|(source|target)\.spm|model(-\d+-of-\d+)?\.safetensors"
@@ -256,7 +256,7 @@ def explain(error: BaseException, access: str, revision: str) -> tuple[type[Heed
         (
             status in (401, 403),
             InputError,
-            f"the Hub rejects the token ({status}); {LOGIN}, with a token that may {access} it",
+            f"the Hub rejects the token ({status}); {LOGIN}, using a token with {access} access",
         ),
         (
             isinstance(reason, EntryNotFoundError) and status,

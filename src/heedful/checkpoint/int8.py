@@ -18,7 +18,7 @@ from heedful.checkpoint.safetensors_format import SCALE
 from heedful.errors import InputError
 
 MAX_STEP = 127
-MIN_LARGEST = 1e-36  # with smaller weights only, the scale of a row would be infinite
+MIN_LARGEST = 1e-36  # if all weights of a row were smaller, its scale would be infinite
 EXACT = re.compile(r".*positions\.table\.weight")  # position tables, which CTranslate2 keeps in float32
 
 
@@ -44,7 +44,7 @@ def quantise(matrix: Float[Tensor, "M K"]) -> tuple[Int8[Tensor, "M K"], Float[T
 
 
 def dequantised(weights: Mapping[str, Tensor], folder: object) -> dict[str, Tensor]:
-    """Convert weights that `quantised` returned back to float32; leave others unchanged."""
+    """Convert the output of `quantised` back to float32; leave other weights unchanged."""
     values = dict(weights)
     for name, matrix in weights.items():
         # Integers without a scale are not weights: the caller rejects them because of their type.

@@ -144,7 +144,7 @@ def _lock_folder(run_folder: Path) -> list[int]:
 
 
 def _lock_file(run_folder: Path) -> list[int]:
-    """Create and lock the lock file of a folder, write who holds it into it, and return its descriptor in a list."""
+    """Create and lock the lock file of a folder, record its holder in it, and return its descriptor in a list."""
     path = run_folder / LOCK
     # The file is truncated below, and a link could lead to any of the user's files.
     if path.is_symlink() or (path.exists() and not path.is_file()):

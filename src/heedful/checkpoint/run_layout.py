@@ -38,7 +38,9 @@ def read_best(path: Path) -> Best | None:
     try:
         return parse_file(path, parse_best)
     except DamagedError as error:
-        raise InputError(f"{path.parent}: {error.reason}; remove it, and the next validation creates it") from error
+        raise InputError(
+            f"{path.parent}: {error.reason}; remove it, and the next validation creates it again"
+        ) from error
 
 
 def step_of(checkpoint: Path) -> int:

@@ -1,8 +1,8 @@
 """Write the bytes of checkpoints and model folders.
 
-A checkpoint is a folder that is either complete or absent: its files, of which the manifest with their checksums is the
-last, are written to a temporary folder and flushed, and one rename gives the folder its name (`storage.atomic`). The
-manifest shows whether a folder is complete (`storage.complete_folder`). `checkpoints` decides which checkpoints of a
+A checkpoint is a folder that is either complete or absent: its files are written to a temporary folder, the manifest
+with their checksums last, and flushed; then one rename gives the folder its name (`storage.atomic`). The manifest shows
+whether a folder is complete (`storage.complete_folder`). `checkpoints` decides which checkpoints of a
 run are kept.
 """
 
@@ -80,7 +80,7 @@ def write_shard(writer: FolderWriter, checkpoint: Checkpoint, rank: int, world_s
 
 
 def seal_shards(writer: FolderWriter, checkpoint: Checkpoint) -> None:
-    """Write what only one process writes of a sharded checkpoint: recipe, tokenizers, state, and the manifest."""
+    """Write the files of a sharded checkpoint that one process writes: recipe, tokenizers, state, and manifest."""
     description = description_files(checkpoint.recipe, checkpoint.tokenizers)
     for name, content in {**description, STATE: [json_bytes(checkpoint.state)]}.items():
         writer.write(name, content)

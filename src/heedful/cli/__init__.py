@@ -1,4 +1,4 @@
-"""The typer application of the `heedful` command line; the modules of the commands are imported on first use."""
+"""The Typer application behind the `heedful` command line; the module of a command is imported on first use."""
 
 import os
 import sys
@@ -71,7 +71,7 @@ def main() -> None:
             # A broken pipe is not an error: `| head`, for example, stops reading early.
             if end.code or failure is None or isinstance(failure, BrokenPipeError):
                 raise
-            problem = f"cannot write standard output: {failure.strerror or failure}"
+            problem = f"cannot write to standard output: {failure.strerror or failure}"
             sys.stderr.write(RunError(problem).line())
             sys.exit(RunError.exit_code)
 

@@ -107,7 +107,10 @@ class TextCommand:
         unit: str | None = None,
         each: int = 1,
     ) -> int:
-        """Write `each` answers for every row, in order; call `note` on each. Return the number of rows."""
+        """Write `each` answers for every row, in order, and call `note` with the row and each answer.
+
+        Return the number of rows.
+        """
         inputs, copies = tee(rows.rows)
         with self.writing(rows, form.columns, unit, each) as (progress, results):
             answers = predict(copies, progress)
@@ -129,9 +132,9 @@ def answer_files(
     *,
     as_json: bool,
 ) -> None:
-    """Write the answer for each file that can be read, in order: its name, a tab and a text, or a table row.
+    """Write the answer for each file that can be read, in order: file name, tab and text; a table row; or JSON.
 
-    `rows` are the rows of a table that lists all files; if None, each row has only the name of its file.
+    `rows` are the rows of a table that lists all files; if None, each row contains only a file name.
     """
     if rows is None:
         file_rows = (WholeRow(number, (), (str(file),)) for number, file in enumerate(files.files, start=1))
@@ -174,7 +177,7 @@ def load(model: str, device: str) -> "LoadedModel":
 
 
 def recipe_of(model: str) -> "Recipe":
-    """Return the recipe of a model, which is given by its folder or name."""
+    """Return the recipe of a model, given the model's folder or name."""
     from heedful.checkpoint import find_model
     from heedful.checkpoint.description import read_description
 
@@ -189,7 +192,7 @@ def reject_if(problems: dict[str, object]) -> None:
 
 
 def settings(options: Mapping[str, Any], *tables: type) -> dict[str, Any]:
-    """Return the options of a command that override settings of the same names in some tables of a recipe."""
+    """Return the options that were given and that override settings of the same names in these tables of a recipe."""
     names = (each.name for table in tables for each in fields(table))
     return {name: options[name] for name in names if options.get(name) not in (None, [])}
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def doctor() -> None:
-    """Measure how fast this machine is, and report what would make it faster. It takes a few seconds."""
+    """Measure how fast this machine is, and report what would make it faster. This takes a few seconds."""
     from rich.console import Console
     from rich.table import Table
 
@@ -58,7 +58,9 @@ def verify(
         counts[result] += 1
         size = "" if difference is None else f"{difference:.2g}"
         typer.echo(f"{check.name:{width}}  {size:>8}  allowed {check.limit:<5g}  {result}")
-    typer.echo(f"{counts['passed']} passed, {counts['failed']} failed, {counts['does not apply']} do not apply")
+    others = counts["does not apply"]
+    verb = "does" if others == 1 else "do"
+    typer.echo(f"{counts['passed']} passed, {counts['failed']} failed, {others} {verb} not apply")
     raise typer.Exit(1 if counts["failed"] else 0)
 
 
@@ -77,9 +79,9 @@ def replay(
 ) -> None:
     """Recompute one update of a run, and show the magnitude of every tensor.
 
-    It starts from the newest checkpoint before the update, so the result is
-    exactly that of the run. The run stays unchanged. The magnitudes show where
-    an infinite or NaN loss or gradient comes from.
+    The command starts from the newest checkpoint before the update, so the
+    result is exactly that of the run. The run stays unchanged. The magnitudes
+    show where an infinite or NaN loss or gradient comes from.
     """
     from rich.console import Console
 
@@ -98,15 +100,16 @@ def replay_lines(update: "ReplayedUpdate") -> list[str]:
     lines += [*size_table("gradient", update.gradients), ""]
     logged = ""
     if update.logged_norm is not None:
-        logged = ", as in the log to the last bit"
+        logged = ", bit for bit as in the log"
         if update.logged_norm != update.norm:
             logged = (
-                f"; the log has {update.logged_norm:.6g}: another machine, torch, or number of threads or processes"
+                f"; the log has {update.logged_norm:.6g}, probably because the machine, the torch version, or the "
+                "number of threads or processes is different"
             )
     lines.append(f"update {update.number}: gradient norm before clipping: {update.norm:.6g}{logged}")
     if first := update.first_not_finite():
         origin, tensor = first
-        return [*lines, f"the first tensor that is not finite: {tensor.name} of {origin}"]
+        return [*lines, f"the first tensor that is not finite: {tensor.name} in {origin}"]
     return [*lines, "all tensors are finite"]
 
 

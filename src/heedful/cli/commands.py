@@ -95,7 +95,7 @@ TABLE = {
     ),
     "doctor": Entry(
         "checks:doctor",
-        "Measure how fast this machine is, and report what would make it faster. It takes a few seconds.",
+        "Measure how fast this machine is, and report what would make it faster. This takes a few seconds.",
     ),
     "scenes": Entry(
         "corpora:scenes",

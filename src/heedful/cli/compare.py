@@ -1,4 +1,4 @@
-"""`heedful compare`: train and measure several systems on one data set, and report."""
+"""`heedful compare`: train and measure several systems on one data set, and write a report."""
 
 import shlex
 import sys
@@ -16,8 +16,8 @@ def compare(
         list[str],
         typer.Argument(
             metavar="[NAME=]RECIPE...",
-            help="Systems: each is a recipe (a TOML file, or a folder with a config.toml) or the folder of a trained "
-            "run or model. NAME= gives a system a name other than its file's.",
+            help="Systems: each is a recipe (a TOML file, or a folder with a config.toml) or the folder of a finished "
+            "run or a model. NAME= gives a system a name other than its file's.",
         ),
     ],
     out: Annotated[
@@ -74,7 +74,7 @@ def compare(
         say("only one system was given, so there is nothing to compare it with; add others to the command")
     outcome = ComparisonRun(entries, Budget(updates, minutes, parameters), out, data, say).run()
     if outcome.is_interrupted:
-        say(f"stopped and saved; the same command resumes it:\n  {shlex.join(['heedful', *sys.argv[1:]])}")
+        say(f"stopped and saved; the same command resumes the comparison:\n  {shlex.join(['heedful', *sys.argv[1:]])}")
     typer.echo(f"{out / 'report.html'}: open it in a browser; report.md and report.json are next to it")
     if outcome.exit_code:
         raise typer.Exit(outcome.exit_code)

@@ -222,7 +222,7 @@ def kinds_table(counts: "ParameterCounts") -> "Table":
 
 
 def paper_table(rows: "list[Table3Row] | tuple[Table3Row, ...]") -> "Table":
-    """Make a table of the parameter counts in Table 3 of Vaswani et al. (2017), and of exact ones by convention."""
+    """Make a table of the parameter counts in Table 3 of Vaswani et al. (2017), and exact counts by each convention."""
     from heedful.architectures.transformer.model import CONVENTIONS
 
     computed = (f"computed as in\n{c.name},\n{c.vocab:,}-token vocabulary" for c in CONVENTIONS)

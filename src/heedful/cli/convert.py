@@ -50,8 +50,8 @@ def convert(
     model: Annotated[
         str,
         typer.Argument(
-            help="Model folder of heedful, Hugging Face or CTranslate2; or a run folder, the name of a bundled model, "
-            "or hf:OWNER/NAME, a model on the Hugging Face Hub."
+            help="Model folder in the format of heedful, Hugging Face or CTranslate2; or a run folder, the name of a "
+            "bundled model, or hf:OWNER/NAME, a model on the Hugging Face Hub."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder to write.", callback=folder_to_write)],
@@ -71,7 +71,7 @@ def convert(
     ] = None,
     adapter: Annotated[
         Path | None,
-        typer.Option(help="Folder of a PEFT LoRA adapter, which is added to the weights of a Hugging Face model."),
+        typer.Option(help="Folder of a PEFT LoRA adapter to merge into the weights of a Hugging Face model."),
     ] = None,
     _force: Force = False,
 ) -> None:
@@ -89,12 +89,13 @@ def convert(
     source = source or format_of(str(folder))
     if HEEDFUL not in (source, target):
         raise InputError(
-            f"{model} is a {source} model, but --to {target} converts heedful models; leave --to out to import it"
+            f"{model}: has the format {source}, but --to {target} converts only heedful models; leave --to out to "
+            "import it"
         )
     if adapter is not None and (source == HEEDFUL or FORMATS[source].names is None):
         raise InputError(
-            f"--adapter {adapter}: can only be added to a Hugging Face model, but {model} is a {source} model; give "
-            "the model that the adapter was trained on"
+            f"--adapter {adapter}: can only be merged into a Hugging Face model, but {model} has the format {source}; "
+            "give the model that the adapter was trained on"
         )
     if source != HEEDFUL:
         to_heedful(folder, source, task, out, split_name(model)[0] if is_hub_name(model) else None, adapter)
@@ -167,7 +168,9 @@ def format_of(model: str) -> str:
             return name
     formats = [kind for each in FORMATS.values() if each.file == file for kind in each.kinds]
     if kind is None:
-        raise InputError(f"{folder / file}: has no {noun}; if it is {either(formats)}, give the format with --from")
+        raise InputError(
+            f"{folder / file}: has no {noun}; if the model is {either(formats)}, give its format with --from"
+        )
     raise InputError(
         f"{folder / file}: {noun} {json.dumps(kind)} is not supported; heedful converts only {', '.join(formats)}"
     )
@@ -198,7 +201,7 @@ def export(
     inputs: Annotated[
         Path | None,
         typer.Option(
-            help="File with texts or media file names, one per line, on which both models are compared.",
+            help="File with texts or media file names, one per line, on which the export is compared with the model.",
             show_default="the recipe's validation set",
         ),
     ] = None,
@@ -223,8 +226,8 @@ def export(
 ) -> None:
     """Write a model folder for sharing, in heedful's format (safetensors) or for other programs.
 
-    It contains all files that the model needs, without this machine's paths,
-    and a model card, README.md. With --to ctranslate2 it opens with
+    The folder contains all files that the model needs, without this machine's
+    paths, and a model card, README.md. With --to ctranslate2 it opens with
     ctranslate2.Translator, Generator, Encoder or models.Whisper; with --to onnx
     it opens with ONNX Runtime, as run.py in the folder shows. gguf is for
     llama.cpp; sentencepiece writes only the tokenizers, and argos a package for

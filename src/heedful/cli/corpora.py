@@ -115,7 +115,7 @@ def stories(
     write_corpus(out, {name: text.encode for name, text in story_files(language, parts).items()}, "stories")
     typer.echo(f"{out}: {counted(train, 'stories')} to train on, {valid:,} for validation, {test:,} for test, such as")
     typer.echo("".join(f"  {sentence}\n" for sentence in parts["test"][0]), nl=False)
-    typer.echo('to make each paragraph a document, set in the recipe:\n  [data]\n  documents = "paragraph"')
+    typer.echo('to make each paragraph a document, add this to the recipe:\n  [data]\n  documents = "paragraph"')
 
 
 # Of 1,442,232 captions, 1 in 16 is held out for validation, and 1 in 16 for test.
@@ -152,7 +152,7 @@ def shapes(
 
         from heedful.corpora.shapes.corpus import Speaker
 
-        torch.set_num_threads(1)  # with several, waiting for each other would take longer than a short clip
+        torch.set_num_threads(1)  # several threads would spend more time on waiting for each other than on a short clip
         speaker = Speaker(speak)
     with show_progress("drawing images", "scenes", train + valid + test) as progress:
         parts = split(train, valid, test, seed, progress.advance)

@@ -93,7 +93,9 @@ def distill(
     corpora = (*student.data.train, *(CorpusConfig(source=path, target=path) for path in more))
     content = to_toml(distilled(values, student, out, len(teacher), corpora, originals)).encode()
     if (out / "config.toml").exists() and (out / "config.toml").read_bytes() != content:
-        raise InputError(f"{out / 'config.toml'}: is a different recipe; choose another folder with --out")
+        raise InputError(
+            f"{out / 'config.toml'}: already contains a different recipe; choose another folder with --out"
+        )
 
     with named_write_errors(out):
         (out / TRANSLATIONS).mkdir(parents=True, exist_ok=True)
@@ -139,7 +141,7 @@ def distilled(
     corpora: Sequence[CorpusConfig],
     originals: Sequence[CorpusConfig],
 ) -> dict[str, Any]:
-    """Return the values of the student's recipe, which trains on the translations of `corpora`, and on `originals`.
+    """Return the values of the recipe of a student that trains on the translations of `corpora`, and on `originals`.
 
     All paths are relative to the recipe's data folder.
     """

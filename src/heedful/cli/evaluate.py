@@ -142,7 +142,7 @@ def evaluate(
         }
         reject_if(
             {
-                f"{option} is for translations, but {model} is {kind_of_model(recipe.task)}": is_set
+                f"{option} is for translations, but {model} is {kind_of_model(recipe.task)}; leave it out": is_set
                 for option, is_set in for_translations.items()
             }
         )
@@ -177,10 +177,10 @@ def evaluate(
                 search and hypotheses and not source
             ),
             "--plot draws a confusion matrix, but translations are not classes; leave it out": plot,
-            "--skip-bad, --truncated and --channel are for models that read images, audio files or videos": (
-                skip_bad or truncated or channel
-            ),
-            "--source-field and similar options are for tables, but a translator is evaluated on text files": fields,
+            "--skip-bad, --truncated and --channel are for models that read images, audio files or videos; leave them "
+            "out": (skip_bad or truncated or channel),
+            "--source-field and similar options are for tables, but a translator is evaluated on text files; leave "
+            "them out": fields,
         }
     )
     check_output(output)
@@ -223,7 +223,7 @@ def files_test_set(source: Path | None, references: list[Path]) -> TestSet:
 
 
 def recipe_test_set(model: str, recipe: "Recipe", folder: Path | None, others: str = "") -> TestSet:
-    """Read the test set of a model's recipe; `folder` is that of the data files, by default the one used in training.
+    """Read the test set of a model's recipe; `folder` contains the data files, by default the one used in training.
 
     `others` are the options that give another test set, for messages.
     """
@@ -244,7 +244,7 @@ def recipe_test_set(model: str, recipe: "Recipe", folder: Path | None, others: s
 
 
 def located_data(recipe: "Recipe", folder: Path | None) -> "DataConfig":
-    """Return a recipe's data settings; `folder` is that of the data files, by default the one used in training."""
+    """Return a recipe's data settings; `folder` contains the data files, by default the one used in training."""
     if folder is None and not Path(recipe.data.root).is_dir():
         raise InputError(f"the recipe's data was in {recipe.data.root}, which does not exist here; give --data FOLDER")
     return replace(recipe.data, root=str(folder or recipe.data.root))
@@ -330,7 +330,9 @@ def task_test_set(
     """Return a recipe's data settings, with the test set given by the options of `heedful evaluate`."""
     data = recipe.data
     if fields and (source is None or references):
-        raise InputError("--source-field and similar options are for tables; give a table as --source FILE, alone")
+        raise InputError(
+            "--source-field and similar options are for tables; give a table as --source FILE, without --reference"
+        )
     if source is None:
         if references:
             raise InputError("--reference is the second file of a test set; give the first as --source FILE")
@@ -338,7 +340,7 @@ def task_test_set(
             raise InputError("the model's recipe has no data.test; give a test set as --source FILE")
         return located_data(recipe, folder)
     if folder or len(references or ()) > 1:
-        raise InputError("--source gives another test set: leave --data out, and give at most one --reference")
+        raise InputError("--source gives another test set; leave --data out, and give at most one --reference")
     target = str(references[0].absolute()) if references else None
     test = replace(columns_of(recipe), source=str(source.absolute()), target=target, part=(0.0, 1.0), **fields)
     return replace(data, test=test)
@@ -491,8 +493,8 @@ def check_alike(model: str, recipe: "Recipe", baseline: str, other: "Recipe") ->
         )
     if recipe.data.labels != other.data.labels:
         raise InputError(
-            f"{baseline} predicts {', '.join(other.data.labels)}, but {model} {', '.join(recipe.data.labels)}; compare "
-            "two models with the same data.labels"
+            f"{baseline} predicts {', '.join(other.data.labels)}, but {model} predicts "
+            f"{', '.join(recipe.data.labels)}; compare two models with the same data.labels"
         )
 
 

@@ -19,7 +19,7 @@ from heedful.data.readers.rows import names_columns
 from heedful.data.readers.text_columns import first_names
 from heedful.errors import InputError
 from heedful.storage.paths import no_file, nothing_at
-from heedful.wording import counted
+from heedful.wording import counted, either
 
 if TYPE_CHECKING:
     from heedful.checkpoint import LoadedModel
@@ -35,7 +35,9 @@ SkipBad = Annotated[
 Truncated = Annotated[bool, typer.Option("--truncated", help="Read what is left of truncated audio files and images.")]
 Channel = Annotated[
     int | None,
-    typer.Option(min=1, help="Channel of each audio file to read, from 1.", show_default="the mean of all channels"),
+    typer.Option(
+        min=1, help="Channel to read from each audio file, counted from 1.", show_default="the mean of all channels"
+    ),
 ]
 
 
@@ -56,7 +58,10 @@ class FileOptions:
         }
         for option, (is_set, supported) in modalities.items():
             if is_set and recipe.data.modality not in supported:
-                raise InputError(f"{option} is for {' and '.join(supported)}, but {model} reads {recipe.data.modality}")
+                raise InputError(
+                    f"{option} is for {either(supported)} models, but {model} reads {recipe.data.modality}; leave it "
+                    "out"
+                )
 
     def applied(self, model: str, loaded: "LoadedModel") -> "LoadedModel":
         """Return the model with these options for reading files."""
@@ -120,7 +125,7 @@ def named_files(names: Sequence[str] | None, recipe: "Recipe") -> list[Path]:
     modality = recipe.data.modality
     names = [each for name in names or () for each in (names_on_stdin() if name == "-" else [name])]
     if not names:
-        raise InputError(f"the model reads {NOUNS[modality]}: give files, folders of them, or a table of files")
+        raise InputError(f"the model reads {NOUNS[modality]}; give files, folders of them, or a table of files")
     files: list[Path] = []
     problems = []
     for path in map(Path, names):
@@ -133,7 +138,7 @@ def named_files(names: Sequence[str] | None, recipe: "Recipe") -> list[Path]:
             files += (below := files_below(path, recipe.data))
             if not below:
                 problems.append(
-                    f"{path}: no file below this folder ends in {', '.join(ENDINGS[modality])}; choose another folder"
+                    f"{path}: no file below this folder ends in {either(ENDINGS[modality])}; choose another folder"
                 )
         elif is_table(path):
             files += (file.path for file in rows_of_files(path, recipe))
@@ -169,16 +174,16 @@ def rows_of_files(table: Path, recipe: "Recipe", column: str | None = None) -> "
     corpus = CorpusConfig(source=str(table), source_field=column_of_files(table, recipe, column))
     files = list(media_files(corpus, replace(recipe.data, labelled=False, root=".")))
     if not files:
-        raise InputError(f"{table}: has no rows with file names")
+        raise InputError(f"{table}: has no rows with file names; give a table with a file name in each row")
     return files
 
 
 def column_of_files(table: Path, recipe: "Recipe", column: str | None) -> str:
     """Return the table column with file names: `column`, the recipe's column, or one whose values look like file names.
 
-    The values are examined if the table's header does not have the recipe's column, or if that is a number. If the
-    column with files is then not the expected one, for example because the class comes first, it is reported on
-    standard error.
+    The values are examined if the table's header does not have the recipe's column, or if the recipe gives a column
+    number. If the column found in this way is not the expected one, for example because the class comes first, it is
+    reported on standard error.
     """
     from heedful.tools.proposals.media_survey import file_column
 

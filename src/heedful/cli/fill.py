@@ -28,7 +28,7 @@ COUNT = 5  # candidates per gap
 
 def fill(
     model: Model,
-    text: Annotated[list[str] | None, texts_argument("Texts with gaps; or images.")] = None,
+    text: Annotated[list[str] | None, texts_argument("Texts with gaps, or image files.")] = None,
     source: TextsOrTable = None,
     input_form: InputForm = None,
     source_field: SourceField = None,
@@ -69,8 +69,9 @@ def fill(
             "--json": as_json,
         }
         if names := [option for option, value in options.items() if value]:
+            verb, pronoun = ("is", "it") if len(names) == 1 else ("are", "them")
             raise InputError(
-                f"{' and '.join(names)}: only for gaps in texts, but this model fills in images; leave it out"
+                f"{' and '.join(names)} {verb} for gaps in texts, but {model} fills in images; leave {pronoun} out"
             )
         fill_images(model, text, output, device, reading)
     else:

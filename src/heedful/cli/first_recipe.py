@@ -98,7 +98,7 @@ def relative_path(path: str | Path, folder: Path) -> str:
     try:
         relative.encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"{relative!a}: the name is not valid UTF-8; rename it") from error
+        raise InputError(f"{relative!a}: the name is not valid UTF-8; rename the file") from error
     return relative
 
 
@@ -125,10 +125,12 @@ def printed_at_the_end() -> Iterator[None]:
 
 def report_dropped(drops: "DropReport", *, copied: bool = False) -> None:
     """Print on standard error how many rows are left out and why; a header does not count."""
+    from heedful.data.readers.drop_report import phrase
+
     for reason, count, first in drops.rows():
         if reason != "header":
             location = f"record {first.rpartition(' ')[2]}" if copied else first
-            typer.echo(f"heedful: {counted(count, 'rows')} left out for {reason} (first: {location})", err=True)
+            typer.echo(f"heedful: {counted(count, 'rows')} left out {phrase(reason)} (first: {location})", err=True)
 
 
 def report_parts(
@@ -136,14 +138,15 @@ def report_parts(
 ) -> None:
     """Print how many items are in each part (train, valid, test), and how many are left out of all parts.
 
-    An item is left out if what it has in `shared`, such as the text, is already held out; `example` describes such an
-    item.
+    An item is left out if it shares something with a held-out item; `shared` names what, such as "text". `example`
+    describes an item that is left out.
     """
     typer.echo(f"\nwritten to {folder}:")
     for part, count in counts.items():
         typer.echo(f"  {part:6}{count:>11,} {singular(unit) if count == 1 else unit}")
     if rest := total - sum(counts.values()):
-        typer.echo(f"  and {rest:,} left out, because their {shared} is already held out{example}")
+        whose = "its" if rest == 1 else "their"
+        typer.echo(f"  and {rest:,} left out, because {whose} {shared} is already held out{example}")
 
 
 def lengths_of(texts: "TextStatistics") -> "tuple[str, np.ndarray]":

@@ -131,7 +131,8 @@ class AnswerLengths:
         if not self.early:
             return
         shortest, longest = min(self.early), max(self.early)
-        which = "the answer ends" if self.answers == 1 else f"{len(self.early):,} of {self.answers:,} answers end"
+        verb = "ends" if len(self.early) == 1 else "end"
+        which = "the answer ends" if self.answers == 1 else f"{len(self.early):,} of {self.answers:,} answers {verb}"
         length = f"{shortest:,}" if shortest == longest else f"{shortest:,} to {longest:,}"
         warn(
             f"{which} after {length} of {max_tokens:,} tokens (--max-tokens), because the model generated <eos>; "

@@ -84,7 +84,7 @@ OPTIONS = {name: tuple(options.split()) for options, names in OTHER_OPTIONS.item
 
 
 class TerminalContext(typer.Context):
-    """Context of a command that fits its help to the terminal."""
+    """Command context that fits the help to the width of the terminal."""
 
     def get_help(self) -> str:
         """Print the help of the command, as typer's own method does, and return an empty string."""

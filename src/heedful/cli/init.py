@@ -95,8 +95,8 @@ def init(
 ) -> None:
     """Analyse your data, hold out some of it for validation and test, and write a recipe with suitable sizes.
 
-    The first line of the output says how the data is interpreted and how
-    confident that is, and gives the command for the second-best interpretation.
+    The first line of the output says how the data is interpreted and with what
+    confidence, and gives the command for the second-best interpretation.
     If `init` is unsure, it asks.
 
     The data determines the model that the recipe trains. Two files with one
@@ -159,7 +159,7 @@ def init(
             )
         for file in (source, target):
             if ending_of(file) in READERS:
-                raise InputError(f"{file}: a table contains both sides of the pairs; give it alone")
+                raise InputError(f"{file}: is a table, which contains both sides of the pairs; give only the table")
         content = f"parallel text (line n of {target} translates line n of {source})"
         second = TaskChoice("language_model")
         Interpretation(source, content, TaskChoice("translation"), "certain", second).confirm()

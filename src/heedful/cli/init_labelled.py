@@ -66,7 +66,7 @@ START = "start from a pretrained model (--set train.start=RUN), or add more data
 MIN_CLASS_SIZE = 5  # examples; smaller classes are rare
 MAX_SHOWN = 20  # classes
 MAX_EXCERPT = 40  # characters of a text in a message
-MANY_ARTICLES = 20  # with at least so many, whole articles are held out
+MANY_ARTICLES = 20  # with at least this many, whole articles are held out
 UNCUT = FilterConfig(max_characters=10**9)  # so that no context of a dialogue is cut
 
 Exchange = list[SentencePair]  # the replies of one dialogue, each with its context, or one text and its answer
@@ -184,15 +184,15 @@ def init_labelled(request: LabelledRequest) -> None:
 def report_only_trained(labels: Collection[str]) -> None:
     if labels:
         typer.echo(
-            f"  not in all three parts, because they have too few distinct examples: "
-            f"{listed(labels, MAX_SHOWN)}; give 3 or more of each class"
+            f"  classes that are not in all three parts, because they have too few distinct examples: "
+            f"{listed(labels, MAX_SHOWN)}; give at least 3 examples of each"
         )
 
 
 def report_labelled(statistics: "LabelSurvey", corpus: CorpusConfig, task: str) -> None:
     """Print what labelled examples look like, and what is odd about them; reject a single class, or too many."""
     kind = "pairs" if statistics.is_pairs else "texts"
-    pair = f", its second one in {corpus.pair_field!r}" if statistics.is_pairs else ""
+    pair = f", second text in {corpus.pair_field!r}" if statistics.is_pairs else ""
     fields = f"text in {corpus.source_field!r}{pair}, label in {corpus.target_field!r}"
     typer.echo(f"{counted(statistics.examples, kind)}: {fields}")
     unit, lengths = lengths_of(statistics.texts)
@@ -214,8 +214,8 @@ def report_labelled(statistics: "LabelSurvey", corpus: CorpusConfig, task: str) 
         if statistics.contradictions.lines:
             first, second = statistics.contradictions.lines
             typer.echo(
-                f"  {counted(statistics.contradictions.texts, 'texts')} with different labels, as on lines {first:,} "
-                f"and {second:,}; correct or remove them"
+                f"  {counted(statistics.contradictions.texts, 'texts')} with contradictory labels, as on lines "
+                f"{first:,} and {second:,}; correct the labels or remove the lines"
             )
     elif statistics.counts_rows:
         typer.echo(
@@ -223,7 +223,7 @@ def report_labelled(statistics: "LabelSurvey", corpus: CorpusConfig, task: str) 
             "numbers? If so, choose another column with --target-field"
         )
     if statistics.empty:
-        typer.echo(f"  {counted(statistics.empty, 'examples')} without text; remove them if unwanted")
+        typer.echo(f"  {counted(statistics.empty, 'examples')} without text; remove any that you do not want")
     report_few(statistics.examples, ADVISED_EXAMPLES, "examples", "little from scratch", START)
 
 
@@ -358,9 +358,10 @@ def init_replies(request: LabelledRequest) -> None:
         raise InputError(f"{corpus.source}: each answer is the same as its text; choose other columns")
     unit, replies = ("dialogues", "replies") if task == "dialogue" else ("texts", "answers")
     typer.echo(f"{counted(count, unit)} with {counted(statistics.pairs, replies)}")
-    for name, side in (("before", statistics.source), ("reply ", statistics.target)):
+    reply = "reply" if task == "dialogue" else "answer"
+    for location, side in ((f"before the {reply}", statistics.source), (f"in the {reply}", statistics.target)):
         measure, lengths = lengths_of(side)
-        report_lengths(f"{name} {measure}", lengths)
+        report_lengths(f"{measure} {location}", lengths)
     report_few(statistics.pairs, ADVISED_REPLIES, "pairs", "phrases rather than answers")
 
     # Only an exchange without blank texts is suitable for evaluation.

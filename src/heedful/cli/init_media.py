@@ -113,7 +113,7 @@ class MediaRequest:
 def media_request(
     source: Path, user_choice: TaskChoice, out: Path | None, bad_utf8: BadUtf8, columns: "Sequence[Column]" = ()
 ) -> MediaRequest | None:
-    """Return the request for a folder or table of images, audio or videos; None if there are none or for other tasks.
+    """Return the request for a folder or table of images, audio or videos; None for other data and other tasks.
 
     `columns` are the columns of a table.
     """
@@ -153,7 +153,7 @@ def interpret_folder(source: Path, kind: "Kind") -> Interpretation:
     others = [
         f"{name} ({counted(count, 'files')} of another kind)" for name, count in other_kinds(source, kind).items()
     ]
-    others += [f"{counted(loose, NOUNS[kind])} in no folder"] if loose else []
+    others += [f"{counted(loose, NOUNS[kind])} outside these folders"] if loose else []
     unused = (*(name for name in parts.unused if not any(other.startswith(f"{name} (") for other in others)), *others)
     return Interpretation(source, content, TaskChoice(TASKS[kind]), "certain", None, unused, command)
 
@@ -291,7 +291,7 @@ def report_files(survey: "MediaSurvey[Any]", request: MediaRequest, *, are_given
             source, remedy = request.source, "a classifier needs at least two classes"
             tables = sorted(path for path in source.glob("*") if ending_of(path) in READERS) if source.is_dir() else []
             if tables:  # which may contain the classes
-                remedy = f"if a table there has the classes, give the table, as in: heedful init {tables[0]}"
+                remedy = f"if a table in this folder has the classes, give the table, as in: heedful init {tables[0]}"
             name = next(iter(survey.labels))
             raise InputError(f"{corpus.source}: all files have the class {name!r}; {remedy}")
         if len(survey.labels) > MAX_LABELS:

@@ -103,7 +103,7 @@ class Interpretation:
     command: tuple[str, ...] = ()  # arguments of the next best command, if it is not that of `second`
 
     def command_of(self, choice: TaskChoice) -> str:
-        """Return the command that makes a choice."""
+        """Return the `heedful init` command for a choice."""
         return shlex.join(["heedful", "init", str(self.source), *choice.options()])
 
     def line(self) -> str:
@@ -120,7 +120,7 @@ class Interpretation:
         )
 
     def confirm(self) -> TaskChoice:
-        """Print the task; if it is unclear, ask at a terminal, and raise an error elsewhere."""
+        """Print the task, and return the choice; if it is unclear, ask at a terminal, and raise an error elsewhere."""
         if self.certainty != "unsure":
             # A name may contain bytes that are not UTF-8.
             typer.echo(self.line().encode(errors="backslashreplace").decode())
@@ -128,7 +128,7 @@ class Interpretation:
         choices = [choice for choice in (self.choice, self.second) if choice]
         options = [f"{MODELS[str(choice.task)]}{columns_read(choice)}" for choice in choices]
         if sys.stdin.isatty() and sys.stderr.isatty():
-            typer.echo(f"{self.source}: {self.content}; which model should it train?", err=True)
+            typer.echo(f"{self.source}: {self.content}; which model should the recipe train?", err=True)
             for number, option in enumerate(options, start=1):
                 typer.echo(f"  {number}: {option}", err=True)
             number = 0
@@ -196,7 +196,7 @@ class InitRequest:
         languages = zip(("source-language", "target-language"), self.languages, strict=True)
         for option, value in {**self.parts, **dict(languages), "fast": self.fast or None}.items():
             if value is not None and task != "translation":
-                raise InputError(f"--{option} is for translations, but this is a {task}; leave it out")
+                raise InputError(f"--{option} is for translations, but the task is {task}; leave it out")
 
 
 @dataclass(frozen=True)
@@ -341,7 +341,7 @@ def copy_name(source: Path, ending: str) -> str:
 
 
 def recognise_file(path: Path, request: InitRequest, folder: Path) -> RecognisedFile:
-    """Recognise the shape of a file; if heedful cannot train on it, write its records to a temporary `folder`."""
+    """Recognise the shape of a file; if heedful cannot read it directly, write its records to a temporary `folder`."""
     from heedful.tools.proposals.folder_layout import PACKED, packed_content
 
     if ending_of(path) in PACKED:
@@ -426,7 +426,10 @@ def init_recognised(
     elif task == "translation":
         corpora |= {part: request.parts[part] for part in ("valid", "test") if part in request.parts}
         if file.is_copy and {"valid", "test"} <= corpora.keys():
-            raise InputError(f"{file.source}: {file.content}; with --valid and --test, save it as .csv or .jsonl")
+            raise InputError(
+                f"{file.source}: {file.content}, which cannot be used with --valid and --test; save it as .csv or "
+                ".jsonl"
+            )
         init_pairs(PairsRequest(corpus, corpora, request.out, *request.languages, bad_utf8, request.fast))
     else:
         labelled = LabelledRequest(corpus, task, request.out, bad_utf8, corpora, is_copy=file.is_copy)
@@ -480,7 +483,9 @@ def interpret_file(file: RecognisedFile, request: InitRequest) -> Interpretation
         ending_of(path) in READERS for path in document_files(CorpusConfig(source=str(source)), DataConfig())
     )
     if user_choice.columns and not has_tables:
-        raise InputError(f"{source}: has no columns; --source-field etc. are for .tsv, .csv and .jsonl files")
+        raise InputError(
+            f"{source}: has no columns; --source-field and similar options are for .tsv, .csv and .jsonl files"
+        )
     if user_choice.task not in (None, *OF_ONE_TEXT):
         raise InputError(
             f"--task {user_choice.task}: {source} is running text without labels or translations; give "

@@ -69,13 +69,16 @@ def init_text(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: BadUt
     report_text(statistics)
     if statistics.characters < MIN_CHARACTERS:
         raise InputError(
-            f"{corpus.source}: {counted(statistics.characters, 'characters')}: too little text to train on and hold "
-            f"some out; give at least {MIN_CHARACTERS:,} characters"
+            f"{corpus.source}: too little text to train on and to hold some out for validation and test: "
+            f"{counted(statistics.characters, 'characters')}; give at least {MIN_CHARACTERS:,}"
         )
     with show_progress(f"dividing {corpus.source}", "parts", len(PARTS)) as progress:
         for part, share in progress.over(PARTS.items()):
             if not any(document.text for document in read_documents(replace(corpus, part=share), data)):
-                raise InputError(f"{corpus.source}: its {part} part, {share}, contains no text; give more text")
+                begin, end = share
+                raise InputError(
+                    f"{corpus.source}: the {part} part, from {begin:.0%} to {end:.0%}, contains no text; give more text"
+                )
 
     text, copy = Path(corpus.source), Path("data", Path(corpus.source).name)
     source = {"source": relative_path(folder / copy if copied else text, folder)}
@@ -186,7 +189,7 @@ def language_of(role: str, code: str | None, name: str, side: "TextStatistics") 
         (language_in(name), f"from the {'file extension of' if has_extension else 'name'} {name}"),
         (language_called(name), f"from the name {name}"),
         (SCRIPTS.get(side.script or ""), f"from its {script_of(side.script)}"),
-        (UNKNOWN[role], "neither its name nor its script shows it"),
+        (UNKNOWN[role], "not recognised from the name or the script of the text"),
     )
     language, reason = next((guess, reason) for guess, reason in guesses if guess)
     typer.echo(f"{role} language: {language} ({reason}); if this is wrong, set --{role}-language")
@@ -250,7 +253,7 @@ def report_pairs(statistics: "ParallelSurvey", languages: tuple[str, str]) -> No
             "repeating an earlier pair; left out of training unless data.filters.duplicates = true",
         ),
         (statistics.empty, "with an empty side; left out of training"),
-        (statistics.copies, "with identical sides, which teaches the model to copy; remove them if unwanted"),
+        (statistics.copies, "with identical sides, which teach the model to copy; remove any that you do not want"),
     ):
         if count:
             typer.echo(f"  {counted(count, 'pairs')} ({count / statistics.pairs:.1%}) {what}")
@@ -258,8 +261,8 @@ def report_pairs(statistics: "ParallelSurvey", languages: tuple[str, str]) -> No
         longest = int(np.argmax(statistics.characters))
         typer.echo(
             f"  {counted(count, 'pairs')} ({count / statistics.pairs:.1%}) with more than {MAX_CHARACTERS:,} "
-            f"characters, the longest on line {statistics.lines[longest]:,}; left out of training, and not counted in "
-            "the recipe"
+            f"characters, the longest on line {statistics.lines[longest]:,}; left out of training, and ignored in "
+            "choosing the sizes in the recipe"
         )
     report_few(statistics.pairs, ADVISED_PAIRS, "pairs", "phrases rather than the language")
 

@@ -35,7 +35,7 @@ STANDARD_INPUT = Path("-")
 BLOCK = 1 << 20  # bytes read at a time
 LINE_COLUMN = "text"  # the column for the lines of a plain text file, if the output is a table
 CHECKED_CHARACTERS = 1000  # at the beginning of a line, to see whether the vocabulary covers its script
-UNKNOWN_SHARE = 0.25  # of characters or words; texts in a language of the model have fewer unknown ones
+UNKNOWN_SHARE = 0.25  # of characters or words; it is smaller for texts in a language of the model
 MIN_UNKNOWN = 20  # unknown characters or words before their share of the text so far is considered
 
 
@@ -78,7 +78,7 @@ def input_file(texts: list[str] | None, source: Path | None, form: InputFormat |
 def input_lines(texts: list[str] | None, source: Path | None) -> Iterable[str]:
     """Return the input of a command: the texts on the command line, or else the lines of a file or standard input.
 
-    A text that is the name of a file or of a model is rejected, because its lines, or the model itself, are meant.
+    A text that is the name of a file or a model is rejected, because the user probably means the file or the model.
     """
     if texts and source:
         raise InputError("texts were given together with --input; use only one of them")
@@ -206,7 +206,7 @@ def progress_of(
     Each line counts as `each` results. `count` is the number of lines; if None, they are counted.
     """
     if is_typed(texts, source):
-        typer.echo("Type one line at a time; Ctrl-D ends.", err=True)
+        typer.echo("Type one line at a time; Ctrl-D ends the input.", err=True)
         yield silent(work, unit)
         return
     files = [source] if isinstance(source, Path) else source

@@ -79,7 +79,7 @@ def inspect(
     host: Annotated[
         str,
         typer.Option(
-            help="Address to listen on. Except for 127.0.0.1, localhost and ::1, visitors need the printed token."
+            help="Address to listen on; for all but 127.0.0.1, localhost and ::1, visitors need the printed token."
         ),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 selects a free one.")] = 8642,
@@ -139,7 +139,7 @@ class FirstPage(NamedTuple):
 
 
 def opened_file(model: str, text: str | None) -> tuple[str, bytes] | None:
-    """Return the name and content of the file that the live page opens with; None for a text model, or no file."""
+    """Return the name and content of the file that the live page opens with; None for a text model or no input."""
     if text is None or recipe_of(model).data.modality == "text":
         return None
     try:
@@ -157,7 +157,7 @@ def head_of(text: str) -> tuple[str, int]:
 
 
 def sample_of(model: str, data: Path | None) -> tuple[list[str], list[str]]:
-    """Return sentences and references from a model's test set, to measure heads; empty lists if it is missing."""
+    """Return sentences and references from a model's test set, to measure heads; empty lists without a test set."""
     recipe = recipe_of(model)
     if data is None and (recipe.data.modality != "text" or not FAMILIES[recipe.model.family].pairs):
         return [], []
@@ -215,7 +215,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise InputError(f"--host {host}: not a valid host name; give an address, such as 127.0.0.1") from error
     except OSError as error:
         raise RunError(
-            f"cannot listen at {host}, port {port}: {error.strerror or error}; --port 0 selects a free one"
+            f"cannot listen on {host}, port {port}: {error.strerror or error}; --port 0 selects a free one"
         ) from error
 
 
@@ -256,7 +256,7 @@ def attention(
     subtitle = f"model {model}"
     if isinstance(alignment.media, ImageInput):
         maps = alignment.media.on_patches(weights.numpy())
-        subtitle += "\nframed: the largest weight, in brackets"
+        subtitle += "\nframe: the patch with the largest weight; in brackets: that weight"
         drawing = partial(draw_maps, ImageMaps(alignment.media.pixels, maps, alignment.target.words, title, subtitle))
     else:
         heat_map = HeatMap(weights.numpy(), alignment.source.words, alignment.target.words, title, subtitle)

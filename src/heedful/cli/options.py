@@ -115,7 +115,7 @@ Force = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="Replace a file or folder even if heedful did not write it, or it was changed since.",
+        help="Replace a file or folder even if it was not written by heedful, or was changed since.",
         callback=allow_replacing,
     ),
 ]

@@ -121,7 +121,7 @@ def writing(path: Path | None) -> Iterator[BinaryIO]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains again on exit
         if isinstance(error, BrokenPipeError):
             raise typer.Exit from error
-        raise RunError(f"cannot write {path or 'standard output'}: {error.strerror or error}") from error
+        raise RunError(f"cannot write {path or 'to standard output'}: {error.strerror or error}") from error
 
 
 def check_plot(path: Path, option: str, *inputs: Path) -> None:
@@ -136,7 +136,10 @@ def check_plot(path: Path, option: str, *inputs: Path) -> None:
 
 
 def draw_plot(path: Path, draw: Callable[[Path], Iterable[str]], words: str, title: str) -> None:
-    """Draw a plot to a file, and warn about characters that no installed font has; `words` names what has them."""
+    """Draw a plot to a file, and warn about characters that no installed font has.
+
+    `words` names what contains such characters, for example "Words" or "Classes".
+    """
     try:
         missing = draw(path)
         note_written(path)
@@ -327,7 +330,8 @@ def writing_results(
                 raise Interrupted(f"interrupted before the first {unit} was done{end}") from error
             finished = f"the first {f'{results.lines:,} {unit}s' if results.lines > 1 else unit}"
             rest = f"run the command on the rest of {source or 'the input'}, from {unit} {results.lines + 1:,} on"
-            message = f"interrupted; {finished} are done; to continue, {rest}"
+            verb = "are" if results.lines > 1 else "is"
+            message = f"interrupted; {finished} {verb} done; to continue, {rest}"
             if part:
                 message = (
                     f"interrupted; {part} contains the results of {finished}, and {path} is unchanged; to continue, "
@@ -336,6 +340,6 @@ def writing_results(
             raise Interrupted(message) from error
     if table and table.escaped:
         warn(
-            f"{path}: {counted(table.escaped, 'cells')} with tabs or line breaks, which .tsv cannot represent, written "
-            "as \\t, \\n and \\r; .csv and .jsonl files keep them unchanged"
+            f"{path}: tabs and line breaks in {counted(table.escaped, 'cells')} are written as \\t, \\n and \\r, "
+            "because .tsv cannot represent them; .csv and .jsonl files keep them unchanged"
         )

@@ -84,7 +84,7 @@ def advice(plan: "Plan") -> Iterator[str]:
         times = int(-(-plan.memory.work // room))
         yield f"fits with 1/{times} of the batch size: train.batch_tokens / {times}, train.accumulate x {times}"
     else:
-        yield f"weights, gradients and optimizer alone need {in_bytes(plan.memory.states)}: they fit only if sharded"
+        yield f"weights, gradients and optimizer alone need {in_bytes(plan.memory.states)}; they fit only if sharded"
 
 
 def row(title: str, *values: str) -> str:
@@ -110,14 +110,18 @@ def plan(
     recipe: Annotated[str, typer.Argument(help="TOML file, folder with a config.toml, or preset.")],
     gpus: Annotated[int, typer.Option(min=1, help="Number of GPUs, with one process each.")] = 1,
     gpu: Annotated[
-        str, typer.Option(help="h100, h200, a100, a100-40gb, rtx4090, cpu, or here: this machine's GPU, else its CPU.")
+        str,
+        typer.Option(
+            help="Device to plan for: h100, h200, a100, a100-40gb, rtx4090, cpu, or here (this machine's GPU or, if "
+            "it has none, its CPU)."
+        ),
     ] = "here",
     utilisation: Annotated[
         float | None,
         typer.Option(
             min=0.01,
             max=1.0,
-            help="Share of the peak FLOPs that training achieves.",
+            help="Share of the peak FLOP/s that training achieves.",
             show_default="0.2; 0.3 from 10^8 parameters; 0.4 from 5 x 10^8 parameters; 0.5 on a CPU",
         ),
     ] = None,
@@ -126,12 +130,12 @@ def plan(
         float | None,
         typer.Option(
             min=0.001,
-            help="Gigabytes per second from a GPU to the others.",
+            help="Bandwidth from a GPU to the others, in gigabytes per second.",
             show_default="from the data sheet for up to 8 GPUs, 50 for more",
         ),
     ] = None,
     disk: Annotated[float, typer.Option(min=0.001, help="Disk write speed in gigabytes per second.")] = 1.0,
-    failure_hours: Annotated[float, typer.Option(min=1.0, help="GPU hours between failures.")] = 50_000.0,
+    failure_hours: Annotated[float, typer.Option(min=1.0, help="Mean GPU hours between failures.")] = 50_000.0,
     data: Data = None,
     prepared: Annotated[
         Path | None,
@@ -143,7 +147,8 @@ def plan(
     """Plan a run on paper: memory, FLOPs, time, checkpoints and data. Nothing is trained, and no GPU is needed.
 
     Memory and FLOPs come from the training step itself, which runs on tensors
-    without memory. Times are estimates based on the utilisation.
+    without storage (meta tensors). Times are estimates based on the
+    utilisation.
     """
     from heedful.cli.config import recipe_or_preset
     from heedful.tools.plan import Hardware, make_plan

@@ -48,7 +48,10 @@ Threshold = Annotated[
 TopK = Annotated[
     int | None,
     typer.Option(
-        "--top-k", min=1, help="Number of the most probable classes to write.", show_default="all in tables and JSON"
+        "--top-k",
+        min=1,
+        help="Number of classes to write, the most probable first.",
+        show_default="all in tables and JSON",
     ),
 ]
 
@@ -96,9 +99,10 @@ def predict(
 
     An output file whose name ends in .csv, .tsv or .jsonl is a table: the
     columns of the input, followed by those of the answer; for a classifier,
-    the label and a probability for each class, or the --top-k best of both. In
-    plain-text output, a line feed inside an answer is written as \n, a carriage
-    return as \r, and a backslash before n, r or a backslash as \\.
+    the label and a probability for each class or, with --top-k, only the most
+    probable classes and their probabilities. In plain-text output, a line feed
+    inside an answer is written as \n, a carriage return as \r, and a backslash
+    before n, r or a backslash as \\.
 
     An image, audio or video model takes files, folders of them, and tables
     with a file name in each row; or file names on standard input, one per
@@ -135,7 +139,7 @@ def predict_texts(
     *,
     pretokenized: bool,
 ) -> None:
-    """Write the answer for each text or pair; `names` are the columns of its parts, `decision` is as in `decide_by`."""
+    """Write the answer for each text or pair in the columns `names`; `decision` holds the thresholds and top-k."""
     from heedful.predictors import Text
     from heedful.predictors.text_predictor import TextPredictor
 

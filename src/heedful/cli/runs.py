@@ -22,7 +22,7 @@ Run = Annotated[Path, typer.Argument(help="Run folder.")]
 
 @app.command("list")
 def list_runs(
-    folder: Annotated[Path, typer.Argument(help="Folder to search for runs, subfolders included.")] = Path("runs"),
+    folder: Annotated[Path, typer.Argument(help="Folder to search for runs, including subfolders.")] = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one run per line.")] = False,
 ) -> None:
     """List the runs below a folder: state, updates, size, time of the last change, and scores."""
@@ -53,7 +53,7 @@ def megabytes(size: int) -> str:
 
 @app.command()
 def check(runs: Annotated[list[Path], typer.Argument(help="Run folders.")]) -> None:
-    """Compare every file in some runs with its saved checksum. The exit code is 1 if a file is damaged."""
+    """Compare every file in these runs with its saved checksum. The exit code is 1 if a file is damaged."""
     from heedful.tools.runs import damages, sealed_folders
 
     total = 0
@@ -64,7 +64,7 @@ def check(runs: Annotated[list[Path], typer.Argument(help="Run folders.")]) -> N
             typer.echo(f"{run}: {damage}")
         if not damaged:
             saved = any(folder.parent != run / "data" for folder in sealed_folders(run))
-            end = "" if saved else "; it has neither a checkpoint nor a model yet"
+            end = "" if saved else "; the run has neither a checkpoint nor a model yet"
             typer.echo(f"{run}: every file matches its checksum{end}")
     raise typer.Exit(min(total, 1))
 
@@ -80,7 +80,8 @@ def diff(first: Run, second: Run) -> None:
         for each in [*settings, *results(first, second)]
     )
     typer.echo(aligned([["", str(first), str(second)], *rows]))
-    typer.echo(f"{counted(len(settings), 'settings')} differ" if settings else "no setting differs")
+    verb = "differs" if len(settings) == 1 else "differ"
+    typer.echo(f"{counted(len(settings), 'settings')} {verb}" if settings else "no setting differs")
 
 
 @app.command()
@@ -103,4 +104,4 @@ def prune(
     if not sizes:
         typer.echo(f"{run}: nothing to remove")
     elif not yes:
-        typer.echo(f"{megabytes(sum(sizes.values()))} MB in total; add --yes to remove them")
+        typer.echo(f"{megabytes(sum(sizes.values()))} MB in total; add --yes to remove these checkpoints")

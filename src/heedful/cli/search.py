@@ -64,7 +64,7 @@ class Corpus:
         return ("rank", "score", "file") if self.lines is None else ("rank", "score", "line", "text")
 
     def fields(self, rank: int, hit: "Hit") -> dict[str, object]:
-        """Describe a search hit for a table or JSON: with the text and its line, or the file of the image."""
+        """Describe a search hit for a table or JSON: rank, score, and the text with its line or the image file."""
         source = {"file": str(hit.text)} if self.lines is None else {"line": self.lines[hit.number], "text": hit.text}
         return {"rank": rank, "score": hit.score, **source}
 
@@ -107,8 +107,8 @@ def search(
     read.
 
     With a model for image_text_retrieval, a query can also be an image file or
-    a folder of images, and the corpus can be a folder, in which the images are
-    searched: the output has their names, in JSON as "file".
+    a folder of images. The corpus can be a folder of images too; the output
+    then has their file names, in JSON as "file".
 
     An output file whose name ends in .csv, .tsv or .jsonl is a table with one
     row per hit: the columns of the query's row, and rank, score, line and text.
@@ -271,8 +271,8 @@ def queries_of(
 def looks_like_image(text: str) -> bool:
     """Return True if a query is meant as the path of an image, which need not exist.
 
-    With the extension of an image, it is an existing file, a path in a folder, or a name without spaces; without one, a
-    path without spaces that starts with a folder such as "./".
+    With the extension of an image, an existing file, a path with a folder, or a name without spaces is meant as a path.
+    Without one, only text without spaces that starts with a folder such as "./" is.
     """
     from heedful.media.images import ENDINGS
 

@@ -29,7 +29,7 @@ def exit_code(code: int, requeue: bool) -> int:
 class Stopping:
     """Context manager that turns a signal into `Interrupted`, so that partial files are removed.
 
-    If that takes too long, because native code is running, a thread ends the process. A handler that is set within the
+    If this takes too long, because native code is running, a thread ends the process. A handler that is set within the
     block, such as the one for training, takes precedence. Only the main thread can enter the block.
     """
 

@@ -51,7 +51,7 @@ def train(
         typer.Option(
             "--allow-change",
             metavar="KEY",
-            help="Resume even though this setting has changed, such as optimizer.lr. Can be repeated.",
+            help="Setting that may differ from that of the run to resume, such as optimizer.lr. Can be repeated.",
         ),
     ] = None,
 ) -> None:

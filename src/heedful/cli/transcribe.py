@@ -134,10 +134,11 @@ def transcribe(
     transcriber.settings = recipe = FileOptions(skip_bad, truncated, channel).recipe(model, transcriber.settings)
     sources = sources_of(file, recipe)
     if word_timestamps and form is not Form.JSON:
-        raise InputError("--word-timestamps are written in JSON: add --format json")
+        raise InputError("--word-timestamps are written only in JSON; add --format json")
     if form in SINGLE and len(sources) > 1 and out is None:
         raise InputError(
-            f"--format {form}: is for one audio file, but there are {len(sources)}; --out FOLDER writes one file each"
+            f"--format {form}: is for one audio file, but there are {len(sources)}; give --out FOLDER, "
+            "so that each has a file of its own"
         )
     check_output(output, *(source.content for source in sources if isinstance(source.content, Path)))
     paths = transcript_paths(out, sources, form) if out else {}
@@ -218,7 +219,7 @@ def sources_on_stdin() -> list[Source]:
     """Read standard input: an audio file, or a list of file names, one per line."""
     content = b"" if sys.stdin is None else sys.stdin.buffer.read()
     if not content:
-        raise InputError("-: standard input is empty; send it an audio file, or file names, one per line")
+        raise InputError("-: standard input is empty; pipe in an audio file, or file names, one per line")
     try:
         lines = [] if b"\0" in content else content.decode().splitlines()
     except UnicodeDecodeError:
@@ -236,7 +237,7 @@ def transcript_paths(folder: Path, sources: Sequence[Source], form: Form) -> dic
         for source, stem in stems.items()
     }
     if twice := [path for path, count in Counter(paths.values()).items() if count > 1]:
-        raise InputError(f"--out {folder}: two transcripts would be written as {twice[0].name}; rename a source file")
+        raise InputError(f"--out {folder}: two transcripts would be named {twice[0].name}; rename a source file")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -267,7 +268,9 @@ class TranscriptWriter:
                 done += 1
         except KeyboardInterrupt as error:
             if self.results is None:
-                raise Interrupted(f"interrupted; {counted(done, 'files')} of {len(sources):,} are done") from error
+                verb = "is" if done == 1 else "are"
+                count = counted(len(sources), "files")
+                raise Interrupted(f"interrupted; {done:,} of {count} {verb} done") from error
             # A later file may have been read before an earlier one, whose transcript is then empty.
             partial = list(zip(sources[done:], transcripts.so_far(), strict=False))
             while partial and not partial[-1][1].seconds:
@@ -325,7 +328,7 @@ def interrupted(results: Results, output: Path | None, partial: "Sequence[tuple[
     part = results.keep_part(output)
     if not results.lines:
         return f"interrupted before anything was transcribed{'; nothing was written' if part else ''}"
-    ends = [f"{source.name} was transcribed until {clock(transcript.seconds)}" for source, transcript in partial]
+    ends = [f"{source.name} was transcribed up to {clock(transcript.seconds)}" for source, transcript in partial]
     if whole := results.lines - len(partial):
         ends.insert(0, "the first file is done" if whole == 1 else f"the first {whole:,} files are done")
     if part is None:

@@ -1,4 +1,4 @@
-"""`heedful translate` and `write`: translate, summarise or reply with an encoder-decoder, lines or whole folders."""
+"""`heedful translate` and `write`: translate, summarise or reply with an encoder-decoder, by line or by folder."""
 
 import hashlib
 import signal
@@ -13,7 +13,7 @@ import typer
 
 from heedful.cli import options
 from heedful.cli.answering import AnswerForm, TextCommand, check_n_best, load, settings, warn_of_cut_outputs
-from heedful.cli.inputs import check_columns, texts_argument, texts_of, warning_if_unknown
+from heedful.cli.inputs import texts_argument, texts_of, warning_if_unknown
 from heedful.cli.output import one_line, to_json, warn
 from heedful.config.keys import KEYS
 from heedful.config.schema import DecodeConfig
@@ -76,9 +76,7 @@ def translate(
     batch_tokens: Annotated[int | None, options.mirrored(KEYS.decode.batch_tokens)] = None,
     shortlist: Annotated[
         int | None,
-        options.mirrored(
-            KEYS.decode.shortlist, more="A model's shortlist has a fixed size, or the model has no shortlist."
-        ),
+        options.mirrored(KEYS.decode.shortlist, more="Only 0 and the size of the model's own shortlist are possible."),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON object for each sentence, with tokens and scores.")
@@ -95,10 +93,10 @@ def translate(
     literals: Annotated[
         bool,
         typer.Option(
-            help="Copy unchanged what is not natural language (addresses, tags, placeholders, long numbers, "
-            "bullets, emoji, leading and trailing spaces), translate capitals, also translate lines of several "
-            "sentences sentence by sentence, and collapse words repeated more than three times in a row. Not with "
-            "--json, nor for models that do not translate; `evaluate` scores without this."
+            help="Copy unchanged what is not natural language (URLs, tags, placeholders, long numbers, bullets, emoji, "
+            "leading and trailing spaces); translate text in capitals by way of sentence case; try lines of several "
+            "sentences sentence by sentence as well; and collapse words repeated more than three times in a row. Not "
+            "with --json, nor for models that do not translate; `evaluate` scores without this."
         ),
     ] = True,
     device: options.Device = "auto",
@@ -137,7 +135,11 @@ def translate(
         from heedful.jobs import SHARD_LINES
 
         folders = check_folders(text, source, output)
-        check_columns(None, "--input FILE for a folder, whose files are lines", source_field, input_form)
+        if source_field or input_form:
+            option = "--column" if source_field else "--input-format"
+            raise InputError(
+                f"{option} is for a single file, but the files in a folder are read as lines; leave it out"
+            )
         lines = shard_lines or SHARD_LINES
         translate_folder(
             FolderTranslation(*folders, model, device, precision, engine, search, as_json, lines, literals), ray
@@ -344,7 +346,7 @@ def stopping(output: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        message = f"interrupted; the finished translations are in {output}, and the same command resumes"
+        message = f"interrupted; the finished translations are in {output}, and the same command resumes the job"
         raise (Terminated if is_terminated else Interrupted)(message) from error
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -81,7 +81,7 @@ def analogy(
     if bool(words) == (questions is not None):
         raise InputError("give either three words, such as king man woman, or --questions FILE")
     if words and len(words) != 3:
-        raise InputError(f"A B C needs three words, but got {len(words)}")
+        raise InputError(f"an analogy needs three words, A B C, but got {len(words)}")
     space = space_of(model)
     if words:
         first, second, third = words
@@ -140,7 +140,8 @@ def plot(
     out: Annotated[Path, typer.Option(help="Image file to write: .png or .svg.")] = Path("vectors.png"),
     count: Annotated[int, typer.Option(min=3, help="Number of words to plot if none are given.")] = 100,
     method: Annotated[
-        str, typer.Option(help="Method: pca (principal components, most variance) or tsne (t-SNE, neighbours).")
+        str,
+        typer.Option(help="Method: pca (principal components: most variance) or tsne (t-SNE: neighbours together)."),
     ] = "pca",
     _force: Force = False,
 ) -> None:
@@ -177,7 +178,7 @@ def neighbours_together(vectors: "np.ndarray", words: Sequence[str], title: str)
     from heedful.inspector.plots import WordMap
 
     axes = ("t-SNE: nearby words are neighbours; large distances mean little", "")
-    return WordMap(neighbour_map(vectors), words, axes, title), "neighbours together"
+    return WordMap(neighbour_map(vectors), words, axes, title), "with neighbours close together"
 
 
 METHODS = {"pca": most_variance, "tsne": neighbours_together}
@@ -200,7 +201,7 @@ def export(
     vectors = table_of(model)
     table = writable(vectors)
     if left_out := len(vectors.words) - len(table.words):
-        warn(f"{counted(left_out, 'words')} with spaces left out, because spaces separate the columns of the file")
+        warn(f"left out {counted(left_out, 'words')} with spaces, because spaces separate the columns of the file")
     write_vectors(out, table, form)
     note_written(out)
     typer.echo(f"{out}: {counted(len(table.words), 'vectors')} of size {table.matrix.shape[1]}")

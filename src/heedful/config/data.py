@@ -24,7 +24,8 @@ class CorpusConfig:
     """Path of a text file, a table or a folder of media files. Language models also read a folder of text files."""
 
     target: str | None = None
-    """Path of the file with the target text, line by line parallel to `source`. Tables contain both sides."""
+    """Path of the file with the target text, aligned line by line with `source`. Not for tables, which contain both
+    sides."""
 
     source_field: str = "source"
     """Column of the source text or file in a table: a JSONL key, a column name, or a column number counted from 1."""
@@ -40,7 +41,8 @@ class CorpusConfig:
     characters."""
 
     weight: Positive = 1.0
-    """Weight of the corpus in training: each epoch has weight x size examples of it, so 2.0 uses each example twice."""
+    """Weight of the corpus in training: each epoch takes weight x size examples from it, so 2.0 uses each example
+    twice."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +70,7 @@ class FilterConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class VariantConfig:
-    """Settings of variants: copies of training pairs, as if typed in haste, that are added to the training data.
+    """Settings of variants: copies of training pairs that look typed in haste and are added to the training data.
 
     Edited texts end with punctuation and are rarely all in capitals; a model that has only read such texts translates
     others poorly. Pairs are chosen by a hash of their texts. Validation and test text has no variants.
@@ -181,8 +183,8 @@ class MaskingConfig:
     """If `true`, whole words are chosen, with all their pieces, instead of single pieces."""
 
     next_sentence: bool = True
-    """If `true`, each sequence is a pair of passages, and the model learns whether they are consecutive, as in half of
-    the pairs."""
+    """If `true`, each sequence is a pair of passages, and the model learns whether they are consecutive, which is true
+    of half the pairs."""
 
     short: Rate = 0.1
     """Share of the sequences that get a random, shorter length."""

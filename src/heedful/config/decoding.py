@@ -7,7 +7,7 @@ from annotated_types import Ge, Le
 
 from heedful.config.setting import Count, Natural, NonNegative, PositiveShare, Rate, Setting
 
-EXTRA = 50  # the smallest decode.max_extra that training chooses, and its value if nothing was measured
+EXTRA = 50  # the smallest decode.max_extra that training chooses, and its value if training has not chosen one
 MAX_EXTRA = 10_000  # the largest decode.max_extra
 
 
@@ -48,7 +48,7 @@ class DecodeConfig:
 
     @property
     def extra(self) -> int:
-        """Value of `max_extra`, or 50 if it is not set and no training has measured it."""
+        """Value of `max_extra`, or 50 if neither the recipe nor training has set it."""
         return EXTRA if self.max_extra is None else self.max_extra
 
 
@@ -70,13 +70,13 @@ class GenerateConfig:
     it off."""
 
     frequency_penalty: float = 0.0
-    """Number subtracted from the logit of a token for each time that it occurs in the output."""
+    """Number subtracted from the logit of a token each time it occurs in the output."""
 
     presence_penalty: float = 0.0
     """Number subtracted once from the logit of each token that occurs in the output."""
 
     no_repeat_ngram: Annotated[Count | None, Setting(aliases=("no_repeat_ngram_size",))] = None
-    """Length of token sequences that may not occur twice."""
+    """Length of the token sequences (n-grams) that must not occur twice."""
 
     temperature: Annotated[NonNegative, Setting(aliases=("temp",))] = 1.0
     """Sampling temperature. Below 1: closer to the most likely token; above 1: more varied; 0: greedy decoding."""

@@ -57,7 +57,10 @@ def hints_of_keys(options: type = ModelConfig) -> Mapping[str, Any]:
 
 
 def hint_of(key: str, options: type = ModelConfig) -> Any:
-    """Return the type of a dotted key or, if it is unknown, of the nearest table or list around it, or None."""
+    """Return the type of a dotted key or, if it is unknown, of the innermost table or list that contains it.
+
+    Return None if nothing contains it.
+    """
     hints = hints_of_keys(options)
     key = re.sub(r"\.\d+\.", ".0.", key)
     while key and key not in hints:

@@ -32,7 +32,7 @@ _POSITION = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)")
 
 
 class Override(NamedTuple):
-    """Override of a recipe key: the key, its new value, and its name in messages."""
+    """Override of a recipe key: the key, its new value, and the text that stands for the override in messages."""
 
     key: str
     value: Any
@@ -162,7 +162,7 @@ def read_toml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
         position = _POSITION.search(reason)
         number = int(position[1]) if position and position[1] else len(lines)
         reason = _POSITION.sub("", reason)
-        remedy = "strings need quotes, booleans are true or false" if reason == "Invalid value" else "see toml.io"
+        remedy = "strings need quotes, and booleans are true or false" if reason == "Invalid value" else "see toml.io"
         line = lines[number - 1].strip()
         problem = f"{line!r} is not valid TOML ({reason}); {remedy}"
         if re.fullmatch(r"Cannot declare .* twice", reason):
@@ -237,7 +237,9 @@ def assign(node: Any, path: list[str], override: Override) -> Any:
         index = int(name) if name.isdecimal() else len(items)
         if index >= len(items):
             size = len(items) - 1
-            raise InputError(f"{override.name}: {name} is not an index of a list of {size}; {size} appends to it")
+            raise InputError(
+                f"{override.name}: {name} is not an index of a list of length {size}; use {size} to append to it"
+            )
         items[index] = assign(items[index], rest, override)
         return items if items[-1] is not None else items[:-1]
     table = node if isinstance(node, Mapping) else {}

@@ -18,8 +18,8 @@ class ImageConfig:
     """Height and width in pixels to which every image is resized."""
 
     resize: Literal["crop", "squash", "pad"] = "crop"
-    """Resizing of images with a different aspect ratio: `crop` cuts out the middle, `squash` distorts, `pad` adds
-    black."""
+    """Resizing of images with a different aspect ratio: `crop` cuts out the middle, `squash` distorts the image, and
+    `pad` adds black borders."""
 
     resample: Literal["nearest", "bilinear", "bicubic", "lanczos"] = "bicubic"
     """Resampling filter."""
@@ -95,11 +95,14 @@ class VideoConfig:
     """Maximum number of frames of a video file. A longer video is rejected before it is decompressed."""
 
     def read(self, frames: int) -> int:
-        """Return how many frames are read from a video of `frames` frames: whole tubelets, at most `self.frames`."""
+        """Return how many frames are read from a video of `frames` frames.
+
+        The number is rounded up to whole tubelets, but is at most `self.frames`.
+        """
         return min(self.frames, -(-frames // self.tubelet) * self.tubelet)
 
     def tokens(self, frames: int, image: ImageConfig) -> int:
-        """Return the number of positions of `frames` frames in the stack: tubelets, and the class token if any."""
+        """Return the number of positions that `frames` frames have in the stack: tubelets, and any class token."""
         rows, columns = image.grid
         return frames // self.tubelet * rows * columns + image.class_token
 
@@ -112,7 +115,7 @@ class AudioConfig:
     """Sampling rate in Hz. Audio with a different rate is resampled."""
 
     channel: Count | None = field(default=None, repr=False)
-    """Channel of each file, counted from 1. Not set: the mean of all channels."""
+    """Channel to read from each file, counted from 1. Not set: the mean of all channels."""
 
     features: Literal["log_mel", "samples"] = "log_mel"
     """Features of a frame: its log-mel spectrum, or the samples themselves."""
@@ -193,7 +196,7 @@ class TranscribeConfig:
     """When to generate timestamps, if the model supports them. `long`: for audio longer than a window of the model."""
 
     suppress: tuple[Natural, ...] = ()
-    """Token ids that are never generated, such as musical notes."""
+    """Token ids that are never generated, such as those of musical notes."""
 
     suppress_first: tuple[Natural, ...] = ()
     """Token ids with which the output for a window never begins."""
@@ -209,7 +212,7 @@ class TranscribeConfig:
     of the decoder."""
 
     vad: bool = False
-    """Detect speech (voice activity detection), and transcribe nothing else. A converted Whisper model: `true`."""
+    """Detect speech (voice activity detection), and transcribe nothing else. `true` in a converted Whisper model."""
 
     overlap: Rate = 0.15
     """Overlap of consecutive windows when timestamps are off, as a share of a window."""

@@ -76,7 +76,8 @@ class TextModelConfig(ArchitectureConfig):
         Literal["all", "output", "none"],
         Setting(aliases=("share_embeddings", "tie_embeddings", "tie_word_embeddings")),
     ] = "all"
-    """Embeddings that share one matrix: source, target and output (`all`, section 3.4), target and output, or none."""
+    """Embeddings that share one matrix: source, target and output (`all`, section 3.4), target and output (`output`),
+    or none of them (`none`)."""
 
     output_bias: bool = False
     """If `true`, each token of the output vocabulary has a bias."""
@@ -145,7 +146,7 @@ class TransformerSettings(ArchitectureConfig):
     """Position encoding."""
 
     rope_theta: Annotated[Positive, Setting(aliases=("rotary_base", "rotary_emb_base"))] = 10_000.0
-    """Base of the rotary position angles: dimension pair i of head size K turns by rope_theta^(-2i/K) per token."""
+    """Base of the rotary position angles: with head size K, dimension pair i turns by rope_theta^(-2i/K) per token."""
 
     max_positions: Annotated[Positions, Setting(aliases=("max_position_embeddings",))] = 1024
     """Size of the table of learned positions. The other encodings have no limit."""

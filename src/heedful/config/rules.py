@@ -120,7 +120,7 @@ def room_for_pairs(recipe: Recipe) -> float:
 
 
 def standardises(recipe: Recipe) -> bool:
-    """Return True if labels can be standardised with the recipe's mean and scale, or if it has none."""
+    """Return True if labels can be standardised with the recipe's mean and scale, or if the recipe has no scale."""
     mean, scale = recipe.data.label_mean or 0.0, recipe.data.label_scale
     return math.isfinite(mean) and (scale is None or 0 < scale < math.inf)
 
@@ -173,7 +173,7 @@ OF_MEDIA = (
     Rule(
         KEYS.image.mean,
         lambda r: reads_images(r) and any(len(x) not in (1, r.image.channels) for x in (r.image.mean, r.image.std)),
-        "image.mean and image.std must have one number, or one for each of image.channels = {r.image.channels}",
+        "image.mean and image.std must each have one number, or one per channel; image.channels = {r.image.channels}",
     ),
     Rule(
         KEYS.model.pooling,
@@ -184,8 +184,8 @@ OF_MEDIA = (
     Rule(
         KEYS.image.size,
         lambda r: r.task == "masked_patches" and r.image.grid[0] * r.image.grid[1] < 2,
-        "with image.size = {r.image.size[0]} x {r.image.size[1]} and image.patch = {r.image.patch} an image has one "
-        "patch, but at least one has to stay visible; make the patches smaller",
+        "with image.size = {r.image.size[0]} x {r.image.size[1]} and image.patch = {r.image.patch}, an image has only "
+        "one patch, but at least one must be masked and one stay visible; make the patches smaller",
     ),
     Rule(
         KEYS.task,
@@ -208,8 +208,8 @@ OF_MEDIA = (
     Rule(
         KEYS.audio.hop,
         lambda r: reads_audio(r) and r.audio.features == "log_mel" and r.audio.hop > r.audio.window,
-        "audio.hop = {r.audio.hop} is longer than audio.window = {r.audio.window}, so that samples between two frames "
-        "would never be read; lower it",
+        "audio.hop = {r.audio.hop} is longer than audio.window = {r.audio.window}, so samples between two frames "
+        "would never be read; lower audio.hop",
     ),
     Rule(
         KEYS.audio.mels,
@@ -223,8 +223,8 @@ OF_MEDIA = (
             r.transcribe.language not in (None, *r.transcribe.languages)
             and bool(r.transcribe.languages or r.train.start is None)  # otherwise, the start model has the languages
         ),
-        'transcribe.language = "{r.transcribe.language}" is not one of the languages that the model distinguishes: '
-        "{r.transcribe.languages}; choose one of them, or leave it out",
+        'transcribe.language = "{r.transcribe.language}" is not in transcribe.languages, which lists the languages '
+        "that the model distinguishes; choose one of them, or leave transcribe.language out",
     ),
     Rule(
         KEYS.audio.pad_seconds,
@@ -264,29 +264,30 @@ RULES[ArchitectureConfig] = (
     Rule(
         KEYS.train.class_weights,
         lambda r: r.train.class_weights is not None and r.task not in WITH_CLASSES and not TASKS.is_custom(r.task),
-        'train.class_weights are weights of classes or tags, but task = "{r.task}" has none; leave it out',
+        'train.class_weights has weights of classes or tags, but task = "{r.task}" has none; leave it out',
     ),
     Rule(
         KEYS.train.class_weights,
         lambda r: isinstance(r.train.class_weights, dict) and min(r.train.class_weights.values(), default=1) <= 0,
-        "every number in train.class_weights must be more than 0; correct them, or leave it out",
+        "every number in train.class_weights must be more than 0; correct the others, or leave train.class_weights out",
     ),
     Rule(
         KEYS.data.label_scale,
         lambda r: (r.data.label_mean is None) != (r.data.label_scale is None) or not standardises(r),
-        "data.label_mean = {r.data.label_mean} and data.label_scale = {r.data.label_scale} go together, as a finite "
-        "number and one above 0; give both, or leave both out to take those of the training data",
+        "data.label_mean = {r.data.label_mean} and data.label_scale = {r.data.label_scale} must be a finite number and "
+        "a number above 0; give both, or leave both out to use those of the training data",
     ),
     Rule(
         KEYS.data.words,
         lambda r: bool(r.data.words) and (r.task != "tagging" or not all(word.strip() for word in r.data.words)),
-        'data.words lists words that a model for task = "tagging" keeps whole, none of them empty; leave it out',
+        'data.words lists words that task = "tagging" keeps whole, and none may be empty; remove empty words, or '
+        "leave it out",
     ),
     Rule(
         KEYS.data.train,
         lambda r: any(c.part[0] >= c.part[1] for c in (*r.data.train, r.data.valid, r.data.test) if c),
-        "the part of a corpus must go from a smaller to a larger share, such as part = [0.0, 0.9] of training text and "
-        "part = [0.9, 1.0] of validation text",
+        "the part of a corpus must go from a smaller to a larger share; set, for example, part = [0.0, 0.9] for "
+        "training and part = [0.9, 1.0] for validation",
     ),
     Rule(
         KEYS.masking.random,
@@ -339,31 +340,31 @@ RULES[ArchitectureConfig] = (
     Rule(
         KEYS.tokenizer.dropout,
         lambda r: r.tokenizer.dropout > 0 and not pairs(r),
-        "tokenizer.dropout varies the tokens of sentence pairs, but a model of family {r.model.family} reads text "
-        "that was encoded once; set tokenizer.dropout = 0.0",
+        'tokenizer.dropout varies the tokens of sentence pairs, but a model of family "{r.model.family}" reads text '
+        "that is encoded only once; set tokenizer.dropout = 0.0",
     ),
     Rule(
         KEYS.optimizer.lr,
         lambda r: r.optimizer.schedule == "noam" and r.optimizer.lr < 0.01,
         'with optimizer.schedule = "noam", optimizer.lr is a factor on the paper\'s formula, usually 1.0; with '
-        '{r.optimizer.lr}, nothing would be learned; for a peak rate, set optimizer.schedule = "inverse_sqrt"',
+        '{r.optimizer.lr}, nothing would be learned; to give a peak rate, set optimizer.schedule = "inverse_sqrt"',
     ),
     Rule(
         KEYS.optimizer.lr,
         lambda r: r.optimizer.schedule != "noam" and r.optimizer.lr > 0.1,
-        'with optimizer.schedule = "{r.optimizer.schedule}", optimizer.lr is the peak rate, and {r.optimizer.lr} '
-        "would diverge; set it, for example to 0.0005",
+        'with optimizer.schedule = "{r.optimizer.schedule}", optimizer.lr is the peak rate, and training at '
+        "{r.optimizer.lr} would diverge; set it to 0.0005, for example",
     ),
     Rule(
         KEYS.optimizer.warmup,
         lambda r: r.optimizer.schedule == "noam" and r.optimizer.warmup < 1,
-        'optimizer.schedule = "noam" divides by optimizer.warmup; set it to at least 1 (the paper: 4000)',
+        'optimizer.schedule = "noam" divides by optimizer.warmup; set it to at least 1 (4000 in the paper)',
     ),
     Rule(
         KEYS.optimizer.min_lr,
         lambda r: r.optimizer.schedule not in ("cosine", "linear") and r.optimizer.min_lr > 0,
-        'optimizer.min_lr is where "cosine" and "linear" end, but optimizer.schedule is "{r.optimizer.schedule}"; '
-        "set optimizer.min_lr = 0.0, or use one of these schedules",
+        'optimizer.min_lr is the final rate of "cosine" and "linear", but optimizer.schedule is '
+        '"{r.optimizer.schedule}"; set optimizer.min_lr = 0.0, or use one of these schedules',
     ),
     Rule(
         KEYS.optimizer.min_lr,
@@ -397,8 +398,8 @@ RULES[ArchitectureConfig] = (
     Rule(
         KEYS.train.patience,
         lambda r: r.train.patience is not None and r.data.valid is None,
-        "train.patience counts validations, but the recipe has no validation text; add [data.valid], or leave "
-        "patience out",
+        "train.patience counts validations, but the recipe has no validation data; add [data.valid], or leave "
+        "train.patience out",
     ),
     Rule(
         KEYS.train.device,
@@ -413,14 +414,14 @@ RULES[ArchitectureConfig] = (
     Rule(
         KEYS.train.start,
         lambda r: r.train.start is None and bool(r.train.start_encoder_layers or r.train.start_decoder_layers),
-        "train.start_encoder_layers and train.start_decoder_layers choose layers of train.start; set it, or leave them "
-        "out",
+        "train.start_encoder_layers and train.start_decoder_layers choose layers of train.start, which is not set; set "
+        "it, or leave them out",
     ),
     Rule(
         KEYS.train.lora,
         lambda r: r.train.lora is not None and r.train.start is None and r.train.start_decoder is None,
-        "train.lora fine-tunes a trained model by small updates of its weights, but the recipe specifies no model; set "
-        "train.start, or leave train.lora out",
+        "train.lora fine-tunes a trained model by small updates of its weights, but the recipe names no model to start "
+        "from; set train.start, or leave train.lora out",
     ),
     Rule(
         KEYS.train.freeze,
@@ -442,8 +443,8 @@ RULES[ArchitectureConfig] = (
     Rule(
         KEYS.parallel.shard_processes,
         lambda r: r.parallel.shard_processes is not None and r.parallel.shard != "hybrid",
-        "parallel.shard_processes = {r.parallel.shard_processes} counts the processes of a copy, but parallel.shard "
-        'is "{r.parallel.shard}"; set parallel.shard = "hybrid", or leave parallel.shard_processes out',
+        "parallel.shard_processes = {r.parallel.shard_processes} is the number of processes that share a copy, but "
+        'parallel.shard is "{r.parallel.shard}"; set parallel.shard = "hybrid", or leave parallel.shard_processes out',
     ),
     Rule(
         KEYS.train.activation_checkpointing,
@@ -479,8 +480,8 @@ RULES[TextModelConfig] = (
     Rule(
         KEYS.model.source_vectors,
         lambda r: pairs(r) and r.model.tie == "all" and r.model.source_vectors != r.model.target_vectors,
-        'model.tie = "all" shares one matrix between the languages, so that model.source_vectors and '
-        'model.target_vectors must be the same file; or set model.tie = "none"',
+        'model.tie = "all" shares one matrix between the languages, so model.source_vectors and model.target_vectors '
+        'must be the same file; give one file for both, or set model.tie = "none"',
     ),
     Rule(
         KEYS.task,
@@ -494,8 +495,8 @@ RULES[TransformerSettings] = (
     Rule(
         KEYS.model.max_target_positions,
         lambda r: r.model.max_target_positions is not None and not (pairs(r) and r.model.learned_positions),
-        "model.max_target_positions is the size of the decoder's own table of learned positions; "
-        'leave it out, or set model.positions = "learned" in an encoder-decoder',
+        "model.max_target_positions is the size of the decoder's own table of learned positions, which this model does "
+        'not have; leave it out, or set model.positions = "learned" in an encoder-decoder',
     ),
     Rule(
         KEYS.model.heads,
@@ -558,7 +559,7 @@ REMARKS[ArchitectureConfig] = (
     Rule(
         KEYS.data.filters,
         lambda r: r.data.modality != "text" and replace(r.data.filters, max_tokens=1) != FilterConfig(max_tokens=1),
-        "only max_tokens of [data.filters] applies to media files; the others have no effect",
+        "only max_tokens of [data.filters] applies to media files; the other keys have no effect",
     ),
     Rule(
         KEYS.audio.frequency_masks,

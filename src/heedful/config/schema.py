@@ -118,7 +118,7 @@ class Recipe:
     """Beam search settings."""
 
     evaluate: EvaluateConfig = field(default_factory=EvaluateConfig)
-    """Validation and test score settings."""
+    """Settings of validation and test scores."""
 
     generate: Annotated[GenerateConfig, Setting(resume="free")] = field(default_factory=GenerateConfig)
     """Text generation settings."""

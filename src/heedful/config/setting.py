@@ -33,7 +33,7 @@ Rate = Annotated[float, Ge(0), Lt(1)]
 
 @dataclass(frozen=True)
 class Fixed:
-    """Rule that a resumed run cannot change the value of a setting, with the reason, which completes "because ..."."""
+    """Rule that a resumed run cannot change the value of a setting, because `reason`."""
 
     reason: str
 
@@ -47,7 +47,7 @@ class Setting:
 
     Attributes:
         aliases: names of the setting in other toolkits, for which error messages suggest the setting.
-        values: mapping from names of its values in other toolkits and papers to the values.
+        values: mapping from the names that its values have in other toolkits and papers to the names in heedful.
         former: names of the setting in older versions of heedful, which saved recipes may contain.
         resume: whether a resumed run may change the value. "free": yes; "length": yes, unless the learning rate
             decays towards the end of the run; "ask": only if the user allows it; `Fixed`: no. None: the rule of the
@@ -129,7 +129,7 @@ def setting_in(hint: Any) -> Setting:
 
 
 def bounds(hint: Any) -> dict[str, float]:
-    """Return the bounds of the numbers in a type, by "ge", "gt", "le" and "lt"."""
+    """Return the bounds of the numbers in a type, with keys "ge", "gt", "le" and "lt"."""
     limits: dict[str, Any] = {}
     for fact in getattr(hint, "__metadata__", ()):
         if isinstance(fact, Ge | Gt | Le | Lt):

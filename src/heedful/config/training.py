@@ -15,7 +15,7 @@ BEST = Fixed("the best score so far could not be compared with the new ones")
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateConfig:
-    """Validation and test score settings."""
+    """Settings of validation and test scores."""
 
     metrics: Annotated[tuple[str, ...], Setting(resume=BEST)] = ()
     """Names of the metrics to compute from outputs; custom ones as `module:object`. The first selects the best
@@ -163,7 +163,7 @@ class TrainConfig:
     """Maximum number of passes over the training data."""
 
     max_minutes: Annotated[Positive | None, Setting(aliases=("max_time", "minutes"), resume="length")] = None
-    """Maximum training time in minutes, without validation. A slower machine completes fewer updates."""
+    """Maximum training time in minutes, not counting validation. A slower machine completes fewer updates."""
 
     batch_tokens: Annotated[
         Count,

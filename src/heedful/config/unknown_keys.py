@@ -60,7 +60,10 @@ def nearest(key: str, options: type = ModelConfig) -> list[str]:
 
 
 def same_name(name: str, options: type = ModelConfig) -> list[str]:
-    """List the keys with a given name, which may contain the table; if there are none, the key of this alias."""
+    """List the keys with a given name, which may include the table.
+
+    If there are none, list the key that has this name in another toolkit or in an older version, if any.
+    """
     keys = [key for key in hints_of_keys(options) if name in (key, _leaf(key))]
     other = _other_names(options).get(name)
     return keys or ([] if other is None else [other])

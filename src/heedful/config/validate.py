@@ -109,7 +109,7 @@ def options_of(architecture: str) -> type[ArchitectureConfig]:
 
 def config_of(custom: type) -> Any:
     """Return the attribute Config of a custom class or of a class that it extends, or None if there is none."""
-    # Not with getattr, which may run code of its metaclass.
+    # Not with getattr, which may run code of the class's metaclass.
     return next((vars(base)["Config"] for base in custom.__mro__ if "Config" in vars(base)), None)
 
 

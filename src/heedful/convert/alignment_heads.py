@@ -1,6 +1,7 @@
-"""The cross-attention head that aligns a translation with its source, which CTranslate2 returns as the alignment.
+"""Choice of the cross-attention head whose weights CTranslate2 returns as the alignment of a translation.
 
-Its error is measured against a statistical alignment of the validation pairs, by IBM model 1 (`data.lexical_table`).
+A head's error is measured against a statistical alignment of the validation pairs by IBM model 1
+(`data.lexical_table`).
 
 S source tokens, T target tokens.
 """
@@ -23,7 +24,7 @@ from heedful.predictors.word_times import head_weights
 from heedful.tasks import find_task
 from heedful.text.pipeline import BOS, EOS
 
-LEARNED, MEASURED = 2000, 50  # pairs from which the alignment is learned, and on which heads are compared
+LEARNED, MEASURED = 2000, 50  # number of pairs from which the alignment is learned, and on which heads are compared
 
 Pairs = Sequence[tuple[list[int], list[int]]]
 

@@ -143,7 +143,10 @@ def read(folder: Path, task: str | None = None) -> Model:
     config, where = flat_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
     if config[TEXT_ACTIVATION] != config[SETTINGS.activation]:
-        raise InputError(f"{folder / CONFIG}: {SETTINGS.activation} and {TEXT_ACTIVATION} differ, but heedful has one")
+        raise InputError(
+            f"{folder / CONFIG}: {SETTINGS.activation} and {TEXT_ACTIVATION} differ, but heedful uses one activation "
+            "for both encoders"
+        )
     side = config[f"{VISION}.image_size"]
     image, notes = image_settings(folder, (side, side), CLIP)
     image |= {"patch": config[f"{VISION}.patch_size"], "channels": config[f"{VISION}.num_channels"]}
@@ -217,7 +220,7 @@ def flat_config(folder: Path) -> dict[str, Any]:
     for part in (VISION, TEXT):
         table = flat.pop(part)
         if not isinstance(table, dict):
-            raise InputError(f"{folder / CONFIG}: {part} is not a JSON object; download it again")
+            raise InputError(f"{folder / CONFIG}: {part} is not a JSON object; download the file again")
         flat |= {f"{part}.{key}": value for key, value in {**DEFAULTS[part], **table}.items()}
     try:
         side = flat[f"{VISION}.image_size"] // flat[f"{VISION}.patch_size"]

@@ -110,7 +110,7 @@ class _Reader:
     def take(self, count: int) -> bytes:
         """Read the next `count` bytes; raise an InputError if fewer remain."""
         if count > self._remaining:
-            raise self.error(f"{counted(count, 'bytes')} announced, but only {self._remaining:,} left")
+            raise self.error(f"expected {counted(count, 'bytes')}, but only {self._remaining:,} left")
         data = self._file.read(count)
         if len(data) != count:
             raise self.error("the file was shortened while it was read")
@@ -132,7 +132,7 @@ class _Reader:
 
     def end(self) -> None:
         if self._remaining:
-            raise self.error(f"{counted(self._remaining, 'bytes')} after the end")
+            raise self.error(f"{counted(self._remaining, 'bytes')} after the end of the model")
 
     def error(self, problem: str) -> InputError:
         return InputError(f"{self.path}, byte {self._file.tell()}: {problem}: {REMEDY}")
@@ -185,7 +185,9 @@ def _variable(reader: _Reader, version: int) -> tuple[str, np.ndarray]:
     size = reader.number("<I") * (kind if version < TYPES_SINCE else 1)  # elements in versions 2 and 3, bytes later
     if size != math.prod(shape) * dtype.itemsize or size == 0 or len(shape) > MAX_AXES:
         bytes_text = counted(size, "bytes")
-        raise reader.error(f"the variable {name!r} of shape {shape} and type {kinds[kind]} has {bytes_text}")
+        raise reader.error(
+            f"the variable {name!r} has an invalid size: shape {shape}, type {kinds[kind]}, but {bytes_text}"
+        )
     values = np.frombuffer(reader.take(size), dtype).reshape(shape)
     if kinds[kind] == "bfloat16":  # its bits are the upper half of a float32
         return name, (values.astype(np.uint32) << 16).view(np.float32)
@@ -211,7 +213,9 @@ def _dequantized(name: str, stored: Mapping[str, np.ndarray], reader: _Reader) -
         # NaN fails both comparisons, so a damaged scale is rejected as well.
         or not np.all((rows > MIN_SCALE) & (rows < np.inf))
     ):
-        raise reader.error(f"{name}_scale, of shape {scale.shape}, does not scale {name!r}, of shape {value.shape}")
+        raise reader.error(
+            f"{name}_scale, of shape {scale.shape}, is not a valid scale for {name!r}, of shape {value.shape}"
+        )
     return value.astype(np.float32) / rows
 
 

@@ -1,7 +1,7 @@
 """Export of Transformers to CTranslate2, an inference engine for CPUs and GPUs, and comparison of the outputs.
 
 The folder contains model.bin, config.json and the vocabulary, which `ctranslate2.Translator` (encoder-decoders),
-`Generator` (GPTs) and `Encoder` (BERTs) open, and tokenizer.json, which the library `tokenizers` and `transformers`
+`Generator` (GPTs) and `Encoder` (BERTs) open, and tokenizer.json, which the libraries `tokenizers` and `transformers`
 open.
 """
 
@@ -360,7 +360,7 @@ def _compare_encoder(predictor: Any, folder: Path, texts: Sequence[str]) -> Agre
 
 
 def _agreement(equal: int, our_scores: Sequence[TokenScores], their_scores: Sequence[Any]) -> Agreement:
-    """Report how many outputs are equal, and the largest difference in a token's log-probability."""
+    """Return how many outputs are equal, and the largest difference in a token's log-probability."""
     differences = [
         float(np.abs(np.subtract(ours.log_probs[: len(theirs.log_probs)], theirs.log_probs)).max())
         for ours, theirs in zip(our_scores, their_scores, strict=True)

@@ -118,7 +118,7 @@ def leave_to_torch(model: str | Path, engine: str, misfits: Sequence[str], preci
     """Log why torch is used instead of CTranslate2; raise an InputError if torch is not allowed."""
     if engine != "auto" or precision != "float32":
         remedy = "--engine torch" if precision == "float32" else "--precision float32 and --engine torch"
-        raise InputError("\n  ".join([f"{model}: cannot be run with CTranslate2; use {remedy}:", *misfits]))
+        raise InputError("\n  ".join([f"{model}: cannot be run with CTranslate2; use {remedy}", *misfits]))
     LOG.info("%s: using torch, because CTranslate2 does not support: %s", model, "; ".join(misfits))
 
 
@@ -126,7 +126,7 @@ def installation_misfits() -> list[str]:
     try:
         import_ctranslate2()
     except (ImportError, OSError) as error:  # OSError: a system library is missing
-        return [f"ctranslate2 cannot be imported ({error}); pip install ctranslate2"]
+        return [f"ctranslate2 cannot be imported ({error}); run `pip install ctranslate2`"]
     return []
 
 
@@ -221,7 +221,7 @@ def convert(model: Any, precision: str, folders: Sequence[Path]) -> Path:
     folder = next((path for path in folders if can_write(path.parent)), None)
     if folder is None:
         parents = " and ".join(str(path.parent) for path in folders)
-        raise RunError(f"{parents}: cannot be written; use --engine torch")
+        raise RunError(f"{parents}: cannot be written to; use --engine torch")
     recipe, tokenizers = model.recipe, model.tokenizers
     with named_write_errors(folder), TemporaryDirectory(prefix=".converting-", dir=folder.parent) as temporary:
         saved = Path(temporary) / "saved"

@@ -45,7 +45,7 @@ class Agreement:
     Attributes:
         inputs: Number of inputs that were compared.
         equal: Number of inputs for which both choose the same tokens or class; all inputs if there is no choice.
-        difference: Largest absolute difference in the log-probability of a token or class, or in a number.
+        difference: Largest absolute difference in the log-probability of a token or class, or in a numeric output.
         program: Name of the program that opened the exported model.
     """
 
@@ -100,7 +100,9 @@ class Exporter:
                 f'models in this format have the architecture "{self.architecture}"'
             )
         if precision not in (None, *self.precisions):
-            raise InputError(f"precision {precision}: choose one of {', '.join(self.precisions)}")
+            raise InputError(
+                f"precision {precision}: not available in this format; choose one of {', '.join(self.precisions)}"
+            )
         return self.writer(model, folder, precision or self.precisions[0])
 
 
@@ -169,13 +171,14 @@ def export_model(
         elif inputs is not None:
             notes += ("not compared with the model, because the given inputs are empty; give texts with --inputs FILE",)
         else:
-            missing = "is missing; give texts" if loaded.recipe.data.modality == "text" else "is not read; give files"
+            is_text = loaded.recipe.data.modality == "text"
+            missing = "is missing; give texts" if is_text else "does not contain texts; give files"
             notes += (f"not compared with the model, because its validation set {missing} with --inputs FILE",)
     # With fewer bits the weights are rounded, and outputs may differ. In float32 a difference is an error in the
     # export, and a folder with different results must not be used.
     if agreement and (precision or exporter.precisions[0]) == "float32" and not agreement.is_equal:
         rmtree(folder)
-        raise RunError(f"{folder}: {agreement}; the folder was deleted; please report this with the recipe")
+        raise RunError(f"{folder}: {agreement}; the folder was deleted. Please report this with the recipe")
     with named_write_errors(folder), own_file(folder / CARD, replace=True) as file:
         file.write(card.encode("utf-8"))
     return Export(parameters=parameters, agreement=agreement, notes=notes)

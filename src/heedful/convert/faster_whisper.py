@@ -149,8 +149,8 @@ def specification(model: Model) -> tuple[Any, list[int]]:
     after = range(len(model.tokenizers.target))[-len(tokens.times) :] if tokens.times else range(0)
     if after != tokens.times or tokens.without_times != max(tokens.controls - set(after), default=0):
         raise InputError(
-            f'the tokenizer of the model "{model.recipe.name}" has no {WITHOUT_TIMES}, or tokens after it that are not '
-            "timestamps; train with the tokenizer of a Whisper (tokenizer.path, or train.start)"
+            f'the tokenizer of the model "{model.recipe.name}" has no {WITHOUT_TIMES}, or has tokens after it that are '
+            "not timestamps; train with the tokenizer of a Whisper model (tokenizer.path, or train.start)"
         )
     try:
         from ctranslate2.specs.whisper_spec import WhisperSpec
@@ -167,7 +167,7 @@ def specification(model: Model) -> tuple[Any, list[int]]:
 
 
 def compare_outputs(loaded: LoadedModel, folder: Path, files: Sequence[str]) -> Agreement:
-    """Compare the greedy transcripts of the first window of audio files with those of an export in float32."""
+    """Compare greedy transcripts of the first window of each audio file with those of an export in float32."""
     options = {"beam": 1, "penalty": "average", "alpha": 1.0}  # scores are the mean log-probability of a token
     our_transcriber = loaded.use_as(Transcriber).with_options(**options)
     model = SpeechModel(folder, folder, loaded.recipe, "float32", lambda: our_transcriber)

@@ -44,7 +44,7 @@ def layouts_for(model: Model) -> list[str]:
 
 
 def changes(model: Model) -> tuple[str, ...]:
-    """Return the name of the layout that fits a model, and what it changes."""
+    """Return notes that name the layout that fits a model, and say what writing in this layout changes."""
     names = layouts_for(model)
     name = names[0] if len(names) == 1 else BY_POSITIONS[model.recipe.model.positions]
     return (f"the layout is {name}", *EXPORTERS[name].changes(model))

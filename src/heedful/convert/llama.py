@@ -136,7 +136,7 @@ def with_defaults(config: Mapping[str, Any]) -> dict[str, Any]:
         "attention_dropout": 0.0,
         "tie_word_embeddings": False,
     }
-    rope = config.get("rope_parameters") or config.get("rope_scaling")  # the first name since transformers 5
+    rope = config.get("rope_parameters") or config.get("rope_scaling")  # transformers 5 introduced rope_parameters
     values = defaults | dict(config) | {"rope_scaling": rope}
     if isinstance(rope, dict):
         values |= {key: rope[key] for key in ("rope_theta", "partial_rotary_factor") if key in rope}

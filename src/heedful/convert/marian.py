@@ -114,7 +114,9 @@ def read(folder: Path, task: str | None = None) -> Model:
             order = interleaving(table.size(1)).argsort()
             fits = torch.allclose(table, sinusoids(*table.shape)[:, order], rtol=0, atol=HALF_PRECISION)
         if not fits:
-            raise InputError(f"{where}: {name} does not contain sinusoids, the only positions that heedful reads")
+            raise InputError(
+                f"{where}: {name} does not contain sinusoids, the only positions that heedful reads from a Marian model"
+            )
     theirs = without_copies(theirs, COPIES, where)
 
     tokenizers, old_id_of = pair_from_hugging_face(folder)

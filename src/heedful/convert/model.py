@@ -79,7 +79,7 @@ class Format:
         tasks: Tasks that a converted model can have.
         file: The file in a model folder that gives the type of the model.
         kinds: The types in that file that identify the format, such as "bert" for model_type.
-        reader: Reads a model folder in the format, for a task; None stands for the task in the model's files.
+        reader: Reads a model folder in the format, for a task; None stands for the task that the model's files imply.
         names: Names of the modules of a Hugging Face model, for adapters; None if they differ from those of its
             weights.
     """

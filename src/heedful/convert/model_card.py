@@ -206,11 +206,11 @@ def description(loaded: LoadedModel) -> Iterator[str]:
         yield from (
             "## Scores on the validation set",
             "",
-            "| score | value | signature of sacrebleu |",
+            "| score | value | sacrebleu signature |",
             "| --- | --- | --- |",
         )
         yield from (f"| {name} | {value:.4g} | {signature(name, loaded)} |" for name, value in scores.items())
-        yield from ("", "They decided which checkpoint became the model, so scores on a test set may be lower.", "")
+        yield from ("", "The checkpoint was selected by these scores, so scores on a test set may be lower.", "")
     yield from ("## Limits", "")
     if recipe.data.modality == "text":
         pairs = FAMILIES[recipe.model.family].pairs

@@ -53,8 +53,8 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
     del precision  # there is only one
     if model.adapter is None:
         raise InputError(
-            f'the model "{model.recipe.name}" cannot be exported: it has no adapter, which train.lora trains; export '
-            "the whole model in another format, with --to"
+            f'the model "{model.recipe.name}" cannot be exported: it has no adapter, because it was not trained with '
+            "train.lora; export the whole model in another format, with --to"
         )
     check_empty(folder)
     names, heads = layout_of(model)
@@ -85,7 +85,7 @@ def layout_of(model: Model) -> tuple[Names, Mapping[str, str]]:
         form = (getattr(model.recipe.model, "pooling", None) or "first", getattr(model.recipe.model, "pooler", None))
         if heads is SEQUENCE_HEAD and form != ("first", "dense"):
             raise InputError(
-                f'the model "{model.recipe.name}" cannot be exported: a BERT with classes needs model.pooling = '
+                f'the model "{model.recipe.name}" cannot be exported: a BERT classifier needs model.pooling = '
                 f'"first" and model.pooler = "dense", not {json.dumps(form[0])} and {json.dumps(form[1])}'
             )
         # The BERT layout does not have these heads: only the backbone is written, as a sentence encoder.

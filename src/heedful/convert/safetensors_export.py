@@ -11,7 +11,10 @@ from heedful.convert.model import Model, count_values
 
 
 def write(model: Model, folder: Path, precision: str) -> int:
-    """Write a heedful model folder, with weights in one of the precisions. A heedful model in it is replaced."""
+    """Write a heedful model folder, with weights in one of the precisions.
+
+    If the folder already contains a heedful model, that model is replaced.
+    """
     write_model(folder, without_paths(model.recipe), model.tokenizers, model.weights, precision)
     return count_values(model.weights)
 

@@ -1,4 +1,4 @@
-"""Settings files of Sentence Transformers: pooling and maximum length are read and written, prompts are reported."""
+"""Settings files of Sentence Transformers: pooling and maximum length are read and written; prompts are reported."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -56,7 +56,9 @@ def read_sentence_settings(folder: Path) -> SentenceSettings:
         choices = ", ".join(f"{prompt!r} for {name!r}" for name, prompt in prompts.items())
         default = settings.get("default_prompt_name")
         automatic = f"; Sentence Transformers adds {default!r} by default" if default in prompts else ""
-        notes.append(f"made for texts that begin with a prompt, {choices}{automatic}: put it in front of your texts")
+        notes.append(
+            f"made for texts that begin with a prompt, {choices}{automatic}: put the prompt in front of your texts"
+        )
     # Sentence Transformers lowercases texts before the tokenizer, but heedful does not. No note is needed if the
     # tokenizer lowercases them itself.
     lower = files.get(SETTINGS, {}).get("do_lower_case")
@@ -122,6 +124,7 @@ def _pooling(path: Path) -> str:
     modes += [key for key, on in settings.items() if key.startswith("pooling_mode_") and on is True]
     if len(modes) != 1 or modes[0] not in POOLINGS:
         raise InputError(
-            f"{path}: asks for {' and '.join(modes) or 'no pooling_mode'}, but heedful has one of {', '.join(POOLINGS)}"
+            f"{path}: asks for {' and '.join(modes) or 'no pooling_mode'}, but heedful needs exactly one of "
+            f"{', '.join(POOLINGS)}"
         )
     return POOLINGS[modes[0]]

@@ -118,8 +118,8 @@ def sentencepiece_misfits(tokenizer: Tokenizer) -> list[str]:
         misfits.append("tokenizer.byte_fallback = false: must be true")
     if config.kind in KINDS and any(SPACE in name for name in tokenizer.texts(range(len(tokenizer)))):
         misfits.append(
-            f'the vocabulary has the character "{SPACE}" (U+2581), which SentencePiece writes for a space: must be '
-            "trained on text without it"
+            f'the vocabulary has the character "{SPACE}" (U+2581), which SentencePiece writes for a space: the '
+            "tokenizer must be trained on text without it"
         )
     return misfits
 

@@ -166,7 +166,7 @@ def _config(model: Model) -> dict[str, Any]:
 
 
 def _labels(config: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    """Return the class names in order. The number of its class is appended to a name that occurred before."""
+    """Return the class names in order. A name that already belongs to an earlier class gets its number appended."""
     # transformers omits the default, which is two unnamed classes.
     labels = config.get("id2label", {"0": "LABEL_0", "1": "LABEL_1"})
     try:

@@ -88,7 +88,7 @@ class Names:
         return {name: self._transpose(name, value).contiguous() for name, value in stacked.items()}
 
     def module(self, name: str) -> tuple[str, list[str]]:
-        """Return the other format's name of a module of heedful, and all modules of heedful that are stacked in it.
+        """Return the other format's name for a module of heedful, and all modules of heedful that are stacked in it.
 
         Raises:
             KeyError: The other format lacks the module.
@@ -105,7 +105,7 @@ class Names:
 
     @property
     def roots(self) -> list[str]:
-        """Prefixes of the other format's names, which the names lack in a model that was saved without its head."""
+        """First parts of the other format's names, which are missing in a model that was saved without its head."""
         return list(dict.fromkeys(theirs.partition(".")[0] for _, theirs in self._rows))
 
     def _transpose(self, name: str, value: Tensor) -> Tensor:
@@ -210,7 +210,8 @@ def check_rows(old_id_of: NDArray[np.int64], rows: int, where: str) -> None:
     if len(ids) != rows or last != rows - 1:
         raise InputError(
             f"{where}: the tokenizer has {len(ids)} tokens up to id {last}, but the embeddings have {rows} rows; "
-            "give the model its own tokenizer, or in transformers model.resize_token_embeddings(len(tokenizer))"
+            "use the model's own tokenizer, or resize the embeddings in transformers with "
+            "model.resize_token_embeddings(len(tokenizer))"
         )
 
 

@@ -69,8 +69,9 @@ class Description:
     Attributes:
         fields: fields of `ModelConfig` in addition to those that all Whispers share.
         rows: the number of rows of the embeddings.
-        names: the names of all tokens; None for those in tokenizer.json.
-        languages: the codes of its languages; empty for English only; None for several that only its vocabulary names.
+        names: the names of all tokens; None to use those in tokenizer.json.
+        languages: the codes of its languages; empty for English only; None if there are several, but only its
+            vocabulary names them.
         suppress: tokens that are never generated.
         suppress_first: tokens that are never generated first.
         alignment_heads: pairs of a layer and a head whose cross-attention follows the speech.
@@ -198,7 +199,7 @@ def write_whisper_folder(
 
 
 def tokenizer_json(tokenizer: Tokenizer, new_ids: Mapping[int, int]) -> dict[str, Any]:
-    """Build a tokenizer.json with Whisper's names and ids, without the tokens that it lacks."""
+    """Build a tokenizer.json with Whisper's names and ids, without the tokens that Whisper lacks."""
     definition = json.loads(tokenizer.definition)
     names = {SPECIALS[BOS]: BEGIN, SPECIALS[EOS]: END}
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
@@ -338,7 +339,9 @@ def audio_settings(folder: Path, mels: int) -> dict[str, Any]:
     features = read_config(folder, PREPROCESSOR) if (folder / PREPROCESSOR).is_file() else {}
     audio = {"mels": mels} | {ours: features[theirs] for theirs, ours in AUDIO.items() if theirs in features}
     if audio["mels"] != mels:
-        raise InputError(f"{folder / PREPROCESSOR}: feature_size is {audio['mels']}, but the model reads {mels}")
+        raise InputError(
+            f"{folder / PREPROCESSOR}: feature_size is {audio['mels']}, but the model reads {mels} mel bands"
+        )
     return audio
 
 

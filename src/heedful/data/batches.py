@@ -97,9 +97,10 @@ def assemble(stores: Sequence[PairStore], ids: np.ndarray) -> tuple[np.ndarray, 
 def encode_with_bpe_dropout(
     rows: np.ndarray, tokenizer: Tokenizer, rate: float, rng: random.Random, max_length: float = math.inf
 ) -> np.ndarray:
-    """Encode the texts of padded rows of token ids, shape (B, S), again, with BPE dropout.
+    """Re-encode the texts of padded rows of token ids, shape (B, S), with BPE dropout.
 
-    A row with <unk> is left unchanged, because its text is unknown, and so is a row that would become too long.
+    A row with <unk> is left unchanged, because its text cannot be recovered, and so is a row that would become too
+    long.
 
     Args:
         rows: Ids padded at the end, each row ending in <eos>.

@@ -80,8 +80,8 @@ def expected_counts(
         shares = links.shares(np.ones(len(links.numbers)), np.zeros(target_vocab))
         numbers, counts = add(numbers, counts, links.numbers, shares)
 
-    # The unaligned probability is the relative frequency of the target token. In Brown et al., a NULL word with trained
-    # probabilities takes its place.
+    # The unaligned probability is the relative frequency of the target token. Brown et al. instead use a NULL word with
+    # trained probabilities.
     unaligned = frequency / max(1.0, frequency.sum())
     for _ in range(PASSES - 1):
         sources = numbers // target_vocab

@@ -31,7 +31,7 @@ Passages = tuple[Span, Span, bool]  # the first, the second, and True if the sec
 def check_document_count(documents: int, masking: MaskingConfig) -> None:
     if masking.next_sentence and documents < 2:
         raise InputError(
-            "the training or validation text is a single document, but masking.next_sentence takes passages from two: "
+            "the training or validation text is a single document, but masking.next_sentence takes passages from two; "
             'give more documents (data.documents defines what one is: a "file", or a "paragraph" with a blank line '
             "after it), or set masking.next_sentence = false"
         )
@@ -90,9 +90,9 @@ class PassagePlan:
     In the original, a sentence that was collected alone is always followed by a passage from elsewhere, so that fewer
     than half of the pairs are consecutive. Here, such a sentence is split in two at a random token, if it is long or
     the only one in its document. If the second passage is from elsewhere, it is the end of another sentence, with as
-    many tokens as it replaces. An epoch leaves out the replaced tokens, and a sentence that was collected alone if it
-    is a single token, or a short one at the end of a longer document: half a short sentence does not show what follows,
-    and another epoch splits elsewhere.
+    many tokens as it replaces. An epoch leaves out the replaced tokens. It also leaves out a sentence that was
+    collected alone if it is a single token, or if it is short and at the end of a longer document: half a short
+    sentence does not show what follows, and other epochs split the document elsewhere.
 
     Single passages, without `next_sentence`: each document is split after the target number of tokens, even inside a
     sentence; no token is lost.
@@ -237,7 +237,10 @@ def _sizes(spans: np.ndarray) -> np.ndarray:
 
 
 def _trim(first: Span, second: Span, room: int, chance: KeyedGenerator) -> tuple[Span, Span]:
-    """Shorten two spans until both fit into `room`, token by token: the longer one, or the second if they are equal."""
+    """Shorten two spans by one token at a time, always the longer one, until both together fit into `room`.
+
+    If they are equally long, the second is shortened.
+    """
     sizes = first[1] - first[0], second[1] - second[0]
     if sum(sizes) <= room:
         return first, second

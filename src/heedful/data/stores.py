@@ -33,7 +33,7 @@ LENGTHS, OFFSETS, BOUNDS = "lengths.npy", "offsets.npy", "bounds.npy"
 CONTENTS = "contents.bin"  # the unchanged bytes of files, one after another
 SMALL_VOCABULARY = 1 << 16  # smaller ids fit into 16 bits
 CHUNK = 1 << 17  # number of tokens that are converted and written at a time, plus the rest of the last row
-REMEDY = "the same command prepares the data again, and resumes from the last checkpoint"
+REMEDY = "run the same command again, which prepares the data again and resumes from the last checkpoint"
 
 
 class MappedFile:
@@ -74,9 +74,9 @@ class MappedFile:
                     checksum = zlib.crc32(content[begin : begin + BLOCK].data, checksum)
                 changed = f"{checksum:08x}" != self.entry.crc32
         except OSError as error:
-            raise RunError(f"{self.path} can no longer be read ({error.strerror}): {REMEDY}") from error
+            raise RunError(f"{self.path}: can no longer be read ({error.strerror}); {REMEDY}") from error
         if changed:
-            raise RunError(f"{self.path} was changed during training: {REMEDY}")
+            raise RunError(f"{self.path} was changed during training; {REMEDY}")
         self._state = state
 
     def _current_state(self) -> tuple[int, int, int]:
@@ -166,7 +166,7 @@ def open_arrays(folder: Path, names: Sequence[str]) -> tuple[list[np.ndarray], d
         manifest = read_manifest(folder)
         if manifest.files.keys() != set(names):
             raise ValueError(f"it contains {', '.join(sorted(manifest.files))}: data of a different kind")
-        # Files are opened after they were verified, and from then on compared with their state at that time.
+        # Files are opened after they were verified; from then on, they are compared with their state at that time.
         files = [MappedFile(manifest.verify(name), manifest.files[name]) for name in names]
         types = {IDS: manifest.facts["dtype"], CONTENTS: "u1"}
         arrays = [file.array(types.get(name)) for name, file in zip(names, files, strict=True)]

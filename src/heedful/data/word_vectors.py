@@ -127,8 +127,8 @@ def _text_entries(rows: Iterable[bytes], path: Path, first: int, size: int | Non
             remedy = "check the file"
             if len(word) > 1:  # a word with a space whose last part is a number, or one number too many
                 name = b"_".join(word).decode("utf-8", errors="replace")
-                remedy += f', or write its word as "{name}" if it has a space in it'
-            raise InputError(f"{path}, line {number}: {count}, but {promise} {max(size, 0)}; {remedy}")
+                remedy += f' or, if the word of this line contains a space, write it as "{name}"'
+            raise InputError(f"{path}, line {number}: has {count}, but {promise} {max(size, 0)}; {remedy}")
         try:
             with np.errstate(over="ignore"):  # numbers that are too large become infinite, which `entries` rejects
                 vector = np.array(fields[-size:], dtype=np.float32)
@@ -158,7 +158,7 @@ def _binary_entries(stream: ByteStream, begin: bytes, count: int, size: int, pat
         while (space := buffer.find(b" ")) < 0 or len(buffer) < space + 1 + 4 * size:
             more = stream.read(1 << 20) if len(buffer) <= MAX_LINE else b""
             if not more:
-                raise InputError(f"{path}: ends in vector {number} of {count}; copy or download it again")
+                raise InputError(f"{path}: ends inside vector {number} of {count}; copy or download it again")
             buffer += more
         end = space + 1 + 4 * size
         vector = np.frombuffer(buffer[space + 1 : end], dtype="<f4").astype(np.float32)
@@ -179,7 +179,8 @@ def write_vectors(path: Path, table: VectorTable, form: str) -> None:
         raise InputError(f'unknown word vector format "{form}"; choose one of {", ".join(FORMATS)}')
     if unfit := next((word for word in table.words if not _is_writable(word)), None):
         raise InputError(
-            f"the word {unfit!r} contains a space, which separates columns in word vector files; leave it out"
+            f"the word {unfit!r} is empty or contains a space, which separates columns in word vector files; leave it "
+            "out"
         )
     try:
         with atomic_file(path) as file, ExitStack() as stack:

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-BUCKET = 1 << 23  # elements summed at once: enough for few calls, and the first one begins early in the backward pass
+BUCKET = 1 << 23  # elements summed at once: few calls, of which the first begins early in the backward pass
 
 
 class GradientSums:
@@ -26,7 +26,7 @@ class GradientSums:
         self.missing: set[nn.Parameter] = set()  # parameters that had no gradient in this process
 
     def finish(self, parameter: nn.Parameter) -> None:
-        """Note that a backward pass has added the gradient of a parameter, and begin the sums that become possible."""
+        """Note that a backward pass has added a parameter's gradient, and begin any sums that this makes possible."""
         if not self.is_last_pass:
             return
         self.unfinished[self.bucket_of[parameter]] -= 1

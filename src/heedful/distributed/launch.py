@@ -16,7 +16,7 @@ from heedful.distributed.reducer import LAUNCHED_BY
 
 SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1")  # which the launcher passes on to all processes
 
-GRACE = "120"  # seconds for a process to finish an update and save after a signal; 30 before torch 2.12
+GRACE = "120"  # seconds for a process to finish an update and save after a signal; always 30 before torch 2.12
 
 
 def launch(command: Sequence[str], processes: int) -> int:
@@ -54,14 +54,14 @@ def launch(command: Sequence[str], processes: int) -> int:
             if failure.exitcode > 0:
                 return failure.exitcode
             name = signal.Signals(-failure.exitcode).name
-            sys.stderr.write(f"heedful: process {rank} was ended by {name}; the same command resumes\n")
+            sys.stderr.write(f"heedful: process {rank} was ended by {name}; the same command resumes the run\n")
             return 128 - failure.exitcode
     return 0
 
 
 @contextmanager
 def named_launcher() -> Iterator[None]:
-    """Pass the id of this process, as the launcher, to the processes that are started in the block."""
+    """Pass this process's id, as that of the launcher, to the processes that are started in the block."""
     before = os.environ.get(LAUNCHED_BY)
     os.environ[LAUNCHED_BY] = str(os.getpid())
     try:

@@ -114,7 +114,10 @@ class Reducer(ABC):
 
     @abstractmethod
     def for_a_thread(self) -> "Reducer":
-        """Create a reducer over the same processes for JSON values in another thread; all processes must call this."""
+        """Create a reducer over the same processes that exchanges JSON values in another thread.
+
+        All processes must call this method.
+        """
 
 
 class SingleProcess(Reducer):
@@ -325,7 +328,7 @@ class ShardedGroup(ProcessGroup):
         if self.world_size % holders:
             raise InputError(
                 f"{self.world_size} processes cannot be divided into groups of {holders} that share the weights: "
-                'choose a different number of processes or parallel.shard_processes, or parallel.shard = "full"'
+                'change the number of processes or parallel.shard_processes, or set parallel.shard = "full"'
             )
         # Weights are sharded over the last dimension of the mesh (`rows_of`), and replicated along the first of two.
         copies = self.world_size // holders
@@ -351,7 +354,7 @@ class ShardedGroup(ProcessGroup):
 def join_process_group(
     minutes: float, device: str = "auto", group: Callable[[Store, float], Reducer] = ProcessGroup
 ) -> Iterator[Reducer]:
-    """Join the processes that torchrun has started with this one; without torchrun, this is a single process.
+    """Join the processes that torchrun has started with this one; without torchrun, yield `SINGLE_PROCESS`.
 
     A process that fails stays in the group until it ends, so that torchrun gets its exit code before the others'.
     """
@@ -379,7 +382,7 @@ def join_process_group(
         time.sleep(ERROR_DELAY)
         reason = str(error).splitlines()[0]
         raise RunError(
-            f"process {rank} received no reply from the others ({reason}); the same command resumes"
+            f"process {rank} received no reply from the others ({reason}); the same command resumes the run"
         ) from error
     finally:
         faulthandler.cancel_dump_traceback_later()
@@ -388,13 +391,14 @@ def join_process_group(
 
 @contextmanager
 def ending_with_launcher() -> Iterator[None]:
-    """End this process if its launcher is killed before the block ends: torch would wait for the launcher's store."""
+    """End this process if its launcher is killed before the block ends; otherwise torch would wait for its store."""
     has_joined = threading.Event()
 
     def watch() -> None:
         while not has_joined.wait(1.0):
             if launcher_has_ended():
-                sys.stderr.write("heedful: the process that started this one was killed; the same command resumes\n")
+                cause = "the process that started this one was killed"
+                sys.stderr.write(f"heedful: {cause}; the same command resumes the run\n")
                 end_process(128 + signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()

@@ -37,7 +37,7 @@ def whole(tensor: Tensor) -> Tensor:
 
 
 def local(tensor: Tensor) -> Tensor:
-    """Return the rows of a tensor that this process holds, which share memory with it."""
+    """Return the rows of a tensor that this process holds, without copying them."""
     return tensor.to_local() if isinstance(tensor, Sharded) else tensor
 
 

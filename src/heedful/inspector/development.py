@@ -124,7 +124,7 @@ def head_measures(loaded: LoadedModel, value: Input, target: str | None) -> Head
 
 
 def gold_alignment(recipe: Recipe, limit: int = SENTENCES) -> Iterator[Aligned]:
-    """Yield validation pairs with gold word alignments, as in `heedful scenes` corpora; none if the files are missing.
+    """Yield validation pairs with gold word alignments, as in `heedful scenes` corpora; nothing if files are missing.
 
     Line i of `valid.align`, `valid.words.en` and `valid.words.de` belongs to line i of `valid.en` and `valid.de`.
     """
@@ -147,8 +147,8 @@ def gold_alignment(recipe: Recipe, limit: int = SENTENCES) -> Iterator[Aligned]:
                 source, target = map(int, match.groups()) if match else sizes
                 if source >= sizes[0] or target >= sizes[1]:
                     raise InputError(
-                        f"{others[0]}, line {pair.line}: {link!r} is not a link between {sizes[0]} and {sizes[1]} "
-                        "words, counted from 0, such as 0-0"
+                        f"{others[0]}, line {pair.line}: {link!r} does not link one of {sizes[0]} words to one "
+                        f"of {sizes[1]}; links are word numbers from 0, such as 0-0"
                     )
                 pairs.append((source, target))
             yield Aligned(pair.source, pair.target, source_words, target_words, pairs)

@@ -116,7 +116,7 @@ def look(subject: Any, question: Question, keep: Collection[str] = ("*",)) -> In
     check_size(forward)
     trace = traced(forward, keep, edits)
     if broken := next((name for name, values in trace.tensors.items() if np.isnan(values).any()), None):
-        raise RunError(f"{broken} is not a number (NaN): the model's weights are damaged or its training diverged")
+        raise RunError(f"{broken} contains NaN: the model's weights are damaged or its training diverged")
     target = forward.target
     if not answers and question.target is not None and target is not None and "logits" in trace:
         # A given target is shown as an answer with the model's log-probabilities.
@@ -137,7 +137,7 @@ def look(subject: Any, question: Question, keep: Collection[str] = ("*",)) -> In
 
 
 def check_size(forward: ForwardPass) -> None:
-    """Reject a pass whose attention does not fit into memory: scores, bias and weights grow with the squared length."""
+    """Reject a pass whose attention does not fit into memory: scores, bias and weights grow quadratically in length."""
     lengths = {name: len(line.read.ids) for name, line in forward.lines.items()}
     size = 0
     for name, tap in taps(forward.model).items():
@@ -213,7 +213,7 @@ def _ask_writer(subject: Writer, question: Question) -> Reply:
 def with_settings(subject: Writer, question: Question) -> Writer:
     """Return an encoder-decoder's predictor with the beam size and length penalty of a question.
 
-    If the question has no beam size, it is the model's own, but at most `MAX_BEAM`.
+    A question without a beam size uses the model's own, but at most `MAX_BEAM`.
     """
     config = subject.config
     beam = min(config.beam, MAX_BEAM) if question.beam is None else question.beam

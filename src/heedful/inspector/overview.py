@@ -111,8 +111,8 @@ def measures(trace: Trace, media: MediaInput | None = None) -> Json:
 def stream(trace: Trace, model: Model) -> Json:
     """Compute statistics of the residual stream as JSON, for each sublayer and token.
 
-    Euclidean norms of the stream before the sublayer, of the sublayer output, of the stream after, and of the
-    normalised stream; then mean and standard deviation of the input to the norm.
+    These are the Euclidean norms of the stream before the sublayer, of the sublayer output, of the stream after it and
+    of the normalised stream, and the mean and standard deviation of the input to the norm.
     """
     of_sublayers = {}
     parts = {"before": "in", "added": "out", "after": "resid", "normalised": "norm"}

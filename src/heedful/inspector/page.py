@@ -166,7 +166,7 @@ class View:
 def view(model: Any, question: Question, head: tuple[str, int] | None = None, device: str = "auto") -> View:
     """Inspect a model and return a view for a notebook or an HTML page, as `heedful.look` does.
 
-    For an image or audio model, the text of a question without a file is the path of a file.
+    For an image or audio model, the text of a question without a file is the path to one.
     """
     page = Page.built()
     is_name = isinstance(model, str | Path)
@@ -176,7 +176,7 @@ def view(model: Any, question: Question, head: tuple[str, int] | None = None, de
 
 
 def check_pair(head: object) -> None:
-    """Reject a head that is not given by a block and a number."""
+    """Reject a head that is not a pair of a block and a number."""
     match head:
         case None:
             return

@@ -170,7 +170,7 @@ def _printable(words: Sequence[str], missing: set[str]) -> list[str]:
 class ImageMaps:
     """An 8-bit image, and a map of attention weights over its patches for each output word.
 
-    `boxes` has the box of a word's object, if known, by the word's index from 0: left, top, right and bottom in pixels.
+    `boxes` maps the index of a word, from 0, to the box of its object, if known: left, top, right, bottom in pixels.
     """
 
     pixels: UInt8[np.ndarray, "H W C"]

@@ -84,13 +84,13 @@ class Claims:
         """
         try:
             file = path.open("x+b")
-            _lock(file, wait=True)  # another worker may read the new file for a moment
+            _lock(file, wait=True)  # another worker may be reading the new file for a moment
         except FileExistsError:
             try:
                 file = path.open("r+b")
             except FileNotFoundError:
                 return None  # just released
-            # The lock shows processes on its machine that the owner is alive; the touches show it on other machines.
+            # On the owner's machine, the lock shows that the owner is alive; on other machines, the touches do.
             if not (_lock(file, wait=False) and file.read() == self._machine):
                 # Machines' clocks differ, so this one counts the lease time from the moment it first sees a touch.
                 touch, now = os.fstat(file.fileno()).st_mtime_ns, time.monotonic()
@@ -127,7 +127,7 @@ JOB = ".job"
 PLAN = "plan.json"
 PARTS = "parts"
 JOINED = "joined"
-RESUMES = "finished results are kept; once there are disk space and write permission, the same command resumes"
+RESUMES = "finished results are kept; once it can be written, the same command resumes the job"
 
 
 class FolderJob:
@@ -241,7 +241,7 @@ def open_job(
 ) -> FolderJob:
     """Start a job, or join one that was started with the same settings and input."""
     if output.resolve() == source.resolve() or source.resolve() in output.resolve().parents:
-        raise InputError(f"--output {output}: is inside the input folder; choose a folder elsewhere")
+        raise InputError(f"--output {output}: must not be in the input folder; choose a folder elsewhere")
     if (output.exists() and not output.is_dir()) or not output.parent.is_dir():
         raise InputError(
             f"--output {output}: the input is a folder, so the output must be a folder inside an existing folder"
@@ -267,9 +267,8 @@ def _publish(plan: Plan, output: Path) -> None:
     try:
         with atomic_file(temporary / PLAN) as stream:
             stream.write(plan_text(plan))
-        DISK.rename(
-            temporary, output / JOB
-        )  # fails if another process was faster, because then the target is not empty
+        # Fails if another process was faster, because then the target is not empty.
+        DISK.rename(temporary, output / JOB)
     except OSError:
         with suppress(OSError):
             remove(DISK, temporary)

@@ -14,7 +14,7 @@ from heedful.jobs.plan import Compute, Shard
 from heedful.progress import ProgressReporter
 
 ATTEMPTS = 3  # to start Ray, which often needs a second attempt on a busy machine
-RESUMES = "finished results are kept; the same command resumes"
+RESUMES = "finished results are kept; the same command resumes the job"
 Open = Callable[[], tuple[FolderJob, Compute]]
 
 
@@ -63,7 +63,7 @@ def run_on_ray(job: FolderJob, open_job: Open, progress: ProgressReporter) -> No
             try:
                 ray.init(log_to_driver=False, logging_level=logging.ERROR)
                 break
-            except Exception as error:  # Ray raises a bare one if a busy machine takes more than 30 seconds
+            except Exception as error:  # Ray raises a plain Exception if a busy machine takes over 30 seconds
                 ray.shutdown()
                 if attempt == ATTEMPTS:
                     raise RunError(f"Ray could not be started ({error}); {RESUMES}") from error

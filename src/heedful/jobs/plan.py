@@ -1,4 +1,4 @@
-"""Plan of a job: the files in a folder, their shards with checksums, the settings, and the parts of results."""
+"""Plan of a job (the files in a folder, their shards with checksums, the settings), and the results of each shard."""
 
 import json
 import zlib
@@ -100,7 +100,7 @@ def input_files(folder: Path) -> list[Path]:
     named: dict[str, Path] = {}  # by the name of the result file, which is not compressed
     for path in paths:
         if not path.is_file():
-            raise InputError(f"{path}: not a file; everything in {folder} is read, so move other things elsewhere")
+            raise InputError(f"{path}: not a file; everything in {folder} is read, so move this elsewhere")
         if other := named.get(without_compression(path.name)):
             raise InputError(f"{other} and {path}: their results would have the same name; rename one of them")
         named[without_compression(path.name)] = path
@@ -130,7 +130,8 @@ def read_plan(path: Path) -> Plan:
         document = unseal(path.read_bytes())
         if document["format"] != FORMAT:
             raise InputError(
-                f"{path} has format {document['format']}, but this heedful version reads {FORMAT}; use another folder"
+                f"{path} has format {document['format']}, but this version of heedful reads {FORMAT}; "
+                "use another folder"
             )
         size = document["shard_lines"]
         files = {}
@@ -155,7 +156,7 @@ def check_unchanged(plan: Plan, folder: Path, settings: Mapping[str, Setting], s
     for key in sorted(before.keys() | now.keys()):
         if before.get(key) != now.get(key):
             raise InputError(
-                f"{output}: was started with {key} = {before.get(key)}, but this command has {key} = {now.get(key)}; "
+                f"{output}: the job has {key} = {before.get(key)}, but this command has {key} = {now.get(key)}; "
                 "give the same options, or another --output"
             )
     # Contents are compared when a shard is read; sizes reveal most changes at once.

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from heedful.errors import InputError
+from heedful.wording import counted
 
 LAYER = (512, 256, 1024)  # rows, inputs and outputs: takes milliseconds, even with bfloat16 in software
 TRIALS = 5
@@ -105,9 +106,9 @@ def choose_device(name: str | torch.device) -> torch.device:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).splitlines()[0]
-        gpus = torch.cuda.device_count() if torch.cuda.is_available() else "no"
+        gpus = counted(torch.cuda.device_count(), "GPUs") if torch.cuda.is_available() else "no GPU"
         raise InputError(
-            f'the device "{name}" cannot be used ({reason}); torch finds {gpus} GPU here; set train.device (in a '
+            f'the device "{name}" cannot be used ({reason}); torch finds {gpus} here; set train.device (in a '
             'recipe) or --device (of a command) to "auto" or "cpu"'
         ) from error
 

@@ -51,7 +51,7 @@ def copy_speed(device: torch.device, size: int = 2**26) -> float:
 
 
 def smallest_time(device: torch.device) -> float:
-    """Measure the seconds for a tiny addition: the fixed cost of a torch operation."""
+    """Measure the seconds that a tiny addition takes: the fixed cost of a torch operation."""
     x = torch.zeros(8, device=device)
     return best_time(lambda: x + 1, device)
 

@@ -25,7 +25,7 @@ from heedful.media.foreign_messages import without_foreign_messages
 Samples = Float32[np.ndarray, " N"]
 
 CROSSINGS = 16  # zero crossings of the sinc on either side
-ROLLOFF = 0.95  # end of the pass band, as a share of the lower limit, near which the window lets aliases through
+ROLLOFF = 0.95  # end of the pass band, as a share of the lower limit; closer to it, the window lets aliases through
 OUTPUTS = 4096  # output samples that are computed at a time
 
 
@@ -203,7 +203,7 @@ def as_samples(values: np.ndarray, rate: int) -> Samples:
     if values.ndim != 1 or (scale is None and values.dtype.kind != "f"):
         raise InputError(
             f"an array of type {values.dtype} and shape {values.shape} is not audio; give samples of one channel, "
-            f"{rate:,} per second, from -1.0 to 1.0 or of type int16, int32 or uint8; put several in a list"
+            f"{rate:,} per second, from -1.0 to 1.0 or of type int16, int32 or uint8; put several arrays in a list"
         )
     if scale is not None:
         values = (values.astype(np.float64) - scale[0]) / scale[1]
@@ -295,7 +295,7 @@ def clear_errors(name: str = "") -> Iterator[None]:
 
 
 def check_whole(stream: BinaryIO, *, truncated: bool = False) -> None:
-    """Check that a file is not empty or shorter than it announces, which libsndfile would read without an error.
+    """Check that a file is neither empty nor shorter than it announces; libsndfile would report neither.
 
     The headers of WAV, AIFF, AU and Matroska announce the number of bytes, and each page of an Ogg file its size.
     """
@@ -334,7 +334,8 @@ def check_count(count: int, announced: int) -> None:
 def check_length(seconds: float, limit: float) -> None:
     if seconds > limit:
         raise InputError(
-            f"it is {seconds:,.1f} seconds long, more than max_seconds = {limit:,.1f}; cut it, or raise that limit"
+            f"it is {seconds:,.1f} seconds long, more than max_seconds = {limit:,.1f}; shorten or split it, or "
+            "raise that limit"
         )
 
 

@@ -156,7 +156,9 @@ def audio_reader(source: object, config: AudioConfig, *, truncated: bool = False
     if isinstance(source, BufferedIOBase):
         source = source.read()
     if not isinstance(source, str | PathLike | bytes):
-        raise InputError(f"{type(source).__name__} is not audio; give a file name, its bytes, or an array of samples")
+        raise InputError(
+            f"{type(source).__name__} is not audio; give a file name, the bytes of a file, or an array of samples"
+        )
     if not isinstance(source, bytes):
         source = Path(fspath(source))
         if not source.is_file():

@@ -18,7 +18,7 @@ from heedful.wording import counted
 AUDIO_ENDINGS = (".m4a", ".m4b", ".aac", ".mp4", ".m4v", ".mov", ".3gp", ".webm", ".weba", ".mka", ".mkv", ".avi")
 VIDEO_ENDINGS = (".mp4", ".m4v", ".mov", ".3gp", ".webm", ".mkv", ".avi")
 ATOMS = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip")  # names of the first part of MP4 and QuickTime files
-MISSING = 0.25  # seconds that may be missing from what a file announces: its numbers are rounded, and audio starts late
+MISSING = 0.25  # seconds that a file may lack of those announced: its numbers are rounded, and audio may start late
 EBML, SEGMENT = b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67"  # the first two elements of Matroska and WebM
 HEAD = 12  # bytes from which the format is recognised
 UNKNOWN_LENGTH = 2**63 - 1  # samples of a file without a length

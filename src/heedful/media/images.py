@@ -79,7 +79,7 @@ def opened(content: bytes, max_pixels: int, formats: tuple[str, ...] = FORMATS, 
     except library.UnidentifiedImageError as error:
         kinds = f"{', '.join(formats)}{MORE_KINDS.get(noun, '')}"
         article = "an" if noun == "image" else "a"
-        raise InputError(f"not {article} {noun}, or in an unsupported format ({kinds})") from error
+        raise InputError(f"not {article} {noun}, or in an unsupported format (supported formats: {kinds})") from error
     except library.DecompressionBombError as error:
         raise InputError(f"it has more pixels than Pillow accepts ({error}); make it smaller") from error
     except DAMAGE as error:
@@ -124,7 +124,7 @@ def image_of(values: np.ndarray) -> Any:
     if values.dtype != np.uint8 or not values.size or values.shape[2:] not in ((), (1,), (3,), (4,)) or values.ndim < 2:
         raise InputError(
             f"an array of type {values.dtype} and shape {values.shape} is not an image; give pixels from 0 to 255 as "
-            "uint8, (height, width) or (height, width, channels) with 1, 3 or 4 channels; put several in a list"
+            "uint8, (height, width) or (height, width, channels) with 1, 3 or 4 channels; put several arrays in a list"
         )
     return pillow().fromarray(np.ascontiguousarray(values[:, :, 0] if values.shape[2:] == (1,) else values))
 
@@ -152,7 +152,7 @@ def upright(image: Any) -> Any:
         low, high = values.min(), values.max()
         if low < 0 or high > white:
             raise InputError(
-                f"its pixels range from {low:g} to {high:g}, but those of this format from 0 to {white:g}; scale them"
+                f"its pixels range from {low:g} to {high:g}, but this format's range is 0 to {white:g}; scale them"
             )
         return library.fromarray((values / white * 255).round().astype(np.uint8))
     if image.has_transparency_data:

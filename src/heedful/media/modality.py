@@ -166,7 +166,7 @@ class AudioClips(Modality):
         return is_silent(decoded)
 
     def _parts(self, samples: np.ndarray) -> list[np.ndarray]:
-        """Split samples into the fewest parts of `max_seconds` that cover them, at equal distances."""
+        """Split samples into the fewest evenly spaced parts of `max_seconds` that cover them."""
         length = max(1, int(self.config.max_seconds * self.config.rate))
         if len(samples) <= length:
             return [samples]

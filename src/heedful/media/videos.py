@@ -59,12 +59,12 @@ def check_pixels(values: np.ndarray) -> None:
     if values.dtype != np.uint8 or not values.size or values.ndim not in (3, 4):
         raise InputError(
             f"an array of type {values.dtype} and shape {values.shape} is not a video; give pixels from 0 to 255 as "
-            "uint8, (frames, height, width) or (frames, height, width, channels); put several in a list"
+            "uint8, (frames, height, width) or (frames, height, width, channels); put several arrays in a list"
         )
 
 
 def animated_png(values: UInt8[np.ndarray, "T H W *C"]) -> bytes:
-    """Encode 8-bit frames, (T H W) or (T H W C), as an animated PNG file, with transparent pixels on white."""
+    """Encode 8-bit frames, (T H W) or (T H W C), as an animated PNG; transparent pixels are composited onto white."""
     check_pixels(values)
     first, *others = [upright(image_of(frame)) for frame in values]
     stream = BytesIO()
@@ -76,6 +76,6 @@ def animated_png(values: UInt8[np.ndarray, "T H W *C"]) -> bytes:
 def check_frames(count: int, config: VideoConfig) -> None:
     if count > config.max_frames:
         raise InputError(
-            f"it has {count:,} frames, more than max_frames = {config.max_frames:,}; split it into shorter ones, or "
+            f"it has {count:,} frames, more than max_frames = {config.max_frames:,}; split it into shorter videos, or "
             "raise that limit"
         )

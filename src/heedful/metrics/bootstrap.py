@@ -41,7 +41,7 @@ class Comparison:
         baseline: Score of the baseline system.
         system: Score of the other system, on the same resamples.
         difference: Score of the system minus that of the baseline, computed on each resample.
-        p_value: How often chance alone would produce a difference this large.
+        p_value: How often chance alone would produce a difference at least this large.
         signature: sacrebleu's signature, for translation metrics.
         lower_is_better: True if a lower score is better.
     """
@@ -235,7 +235,8 @@ def bootstrap_interval(
     """
     if count < 1 or samples < 1 or not 0 < level < 1:
         raise InputError(
-            f"{count} examples, {samples} samples, level {level}: a bootstrap needs at least 1 of each, 0 < level < 1"
+            f"{count} examples, {samples} samples, level {level}: a bootstrap needs at least 1 of each, and "
+            "0 < level < 1"
         )
     values = [score(draw_examples(count, sample, seed)) for sample in range(samples)]
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])

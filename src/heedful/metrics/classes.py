@@ -65,9 +65,11 @@ def confusion_matrix(
     """
     rows, columns = np.asarray(expected, np.int64), np.asarray(predicted, np.int64)
     if rows.shape != columns.shape or rows.ndim != 1 or not rows.size:
-        raise InputError(f"{columns.size} predictions for {rows.size} labels: both must be the same number, above 0")
+        raise InputError(
+            f"{columns.size} predictions for {rows.size} labels: give one for each label, and at least one"
+        )
     if min(rows.min(), columns.min()) < 0 or max(rows.max(), columns.max()) >= classes:
-        raise InputError(f"a class id is not from 0 to {classes - 1}, the ids of {classes} classes")
+        raise InputError(f"a class id is out of range; the ids of {classes} classes are 0 to {classes - 1}")
     # Each pair of classes is one number, so that a single pass counts all cells. (C * C,) -> (C, C)
     return np.bincount(rows * classes + columns, minlength=classes * classes).reshape(classes, classes)
 
@@ -266,7 +268,7 @@ def absence(labels: Iterable[str], where: str) -> str | None:
         return None
     return (
         f"{where} has no examples of {', '.join(missing[:MAX_COLUMNS])}{', ...' * (len(missing) > MAX_COLUMNS)}: "
-        f"{'they are not learned' if where == TRAINING else 'its scores do not show how well they are recognised'}; "
+        f"{'they cannot be learned' if where == TRAINING else 'its scores do not show how well they are recognised'}; "
         "add examples of them"
     )
 

@@ -116,19 +116,19 @@ def names_of(kind: str) -> list[str]:
 
 
 def is_computed(name: str, kind: str) -> bool:
-    """Return True if a score is a metric for one kind of outputs, rather than from the objective, such as the loss."""
+    """Return True if a score is a metric for one kind of outputs, not a score of the objective, such as the loss."""
     return ":" in name or registered_name(name, kind) is not None
 
 
 def registered_name(name: str, kind: str) -> str | None:
-    """Return the registry name of a metric for one kind of outputs; packages may leave out the kind."""
+    """Return the registry name of a metric for one kind of outputs; packages may register it without the kind."""
     return next((key for key in (f"{kind}.{name}", name) if key in METRICS), None)
 
 
 def lower_is_better(name: str) -> bool:
     """Return True if a lower score with this name is better, and False if the name is unknown.
 
-    Metrics of the same name agree in this.
+    All metrics with the same name agree on this.
 
     Raises:
         InputError: The metric is custom, and its module has not been imported.

@@ -62,7 +62,7 @@ def _dcg(gains: np.ndarray) -> float:
 
 def _checked(rankings: Sequence[Ranking], k: int) -> list[np.ndarray]:
     if not len(rankings) or k < 1:
-        raise InputError(f"{len(rankings)} rankings, of which the first {k} count: both must be at least 1")
+        raise InputError(f"{len(rankings)} rankings, k = {k}: both numbers must be at least 1")
     arrays = [np.asarray(gains, np.float64) for gains in rankings]
     for number, gains in enumerate(arrays, start=1):
         if not (gains > 0).any() or not (gains >= 0).all():

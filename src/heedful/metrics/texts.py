@@ -79,7 +79,7 @@ def edit_distance(output: Sequence[str], reference: Sequence[str]) -> int:
 def word_errors(outputs: Sequence[str], references: Sequence[str]) -> np.ndarray:
     """Count the word edits that turn each output into its reference, and the words of the reference, int64, (N, 2).
 
-    Words are separated by spaces. Case and punctuation count; to ignore them, remove them first.
+    Words are separated by spaces. Case and punctuation count; to ignore them, normalise the texts first.
     """
     return _errors([output.split() for output in outputs], [reference.split() for reference in references], "words")
 
@@ -92,7 +92,7 @@ def character_errors(outputs: Sequence[str], references: Sequence[str]) -> np.nd
 
 def _errors(outputs: Sequence[Sequence[str]], references: Sequence[Sequence[str]], unit: str) -> np.ndarray:
     if len(outputs) != len(references):
-        raise InputError(f"{len(outputs):,} outputs for {len(references):,} references: there must be one for each")
+        raise InputError(f"{len(outputs):,} outputs for {len(references):,} references; give one output for each")
     lengths = list(map(len, references))
     if not sum(lengths):
         raise InputError(f"there are no {unit} in the references, so the error rate is undefined")

@@ -117,7 +117,7 @@ def normalised(texts: Sequence[Sequence[str]], form: NormalForm) -> tuple[list[S
 
 
 def is_lower_cased(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> bool:
-    """Return True if references have upper-case letters but no hypothesis does: their model generates lower-cased text.
+    """Return True if references have upper-case letters but no hypothesis does: the model generates lower-cased text.
 
     The result is False if there are too few lines to decide, or if the script has no case.
     """

@@ -37,7 +37,7 @@ class SimilarityScore:
 
 @dataclass(frozen=True)
 class AnalogyScore:
-    """Results on the analogies in one section for which all four words have vectors."""
+    """Results on those analogies of a section whose four words all have vectors."""
 
     section: str
     right: int
@@ -98,7 +98,7 @@ def similarity_score(space: VectorSpace, judgements: Sequence[Judgement]) -> Sim
 
 
 def read_analogies(path: Path) -> dict[str, list[list[str]]]:
-    """Read analogies by section: lines of four words, where a is to b as c is to d, below lines ": section"."""
+    """Read analogies by section: lines of four words a b c d, such that a is to b as c is to d, below ": section"."""
     sections: dict[str, list[list[str]]] = {}
     name = ""
     for number, line in enumerate(read_lines(path), start=1):
@@ -109,7 +109,7 @@ def read_analogies(path: Path) -> dict[str, list[list[str]]]:
             sections.setdefault(name, []).append(fields)
         elif fields:
             raise InputError(
-                f"{path}, line {number}: {counted(len(fields), 'words')} but an analogy has four; correct the line"
+                f"{path}, line {number}: {counted(len(fields), 'words')}, but an analogy has four; correct the line"
             )
     if not sections:
         raise InputError(f"{path}: has no analogies, which are lines of four words; give another file")

@@ -95,8 +95,8 @@ class Segments(nn.Module):
 class OutputProjection(nn.Linear):
     """Linear layer to the logits of a vocabulary, with a faster product for the 2 to 7 rows of a beam on a CPU.
 
-    The product of so few rows and the matrix of a vocabulary takes up to twice as long as the product of this matrix
-    and the rows as columns (docs/performance.md).
+    For so few rows x and the matrix W of a vocabulary, computing x W^T takes up to twice as long as computing W x^T
+    (docs/performance.md).
     """
 
     def forward(self, input: Float[Tensor, "... D"]) -> Float[Tensor, "... V"]:

@@ -27,7 +27,7 @@ class LinearFrames(InputLayer):
 
 
 class ConvolutionalFrames(InputLayer):
-    """Whisper's input layer: two convolutions over three frames with GELU (Radford et al. 2022, section 2.2).
+    """Whisper's input layer: two convolutions over three frames each, with GELU (Radford et al. 2022, section 2.2).
 
     The second one has stride 2, so there are half as many positions as frames, rounded up.
     """

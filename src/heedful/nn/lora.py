@@ -44,7 +44,7 @@ class LoraLinear(nn.Linear):
 
 
 class Adapter(NamedTuple):
-    """Trained part of a model that was fine-tuned with LoRA: its settings, and A and B of each layer by name."""
+    """Trained part of a model that was fine-tuned with LoRA: the settings, and the matrices A and B by layer name."""
 
     config: LoraConfig
     updates: dict[str, tuple[Float[Tensor, "R K"], Float[Tensor, "M R"]]]
@@ -80,13 +80,15 @@ def add_updates(model: nn.Module, config: LoraConfig) -> None:
         if type(layer) is nn.Linear and name.rpartition(".")[2] != OUTPUT and id(layer.weight) not in trained
     }
     if not layers:
-        raise InputError("train.lora: this model has no linear layers to update; leave it out to train all weights")
+        raise InputError(
+            "train.lora: this model has no linear layers to update; leave train.lora out to train all weights"
+        )
     for target in config.targets:
         if not any(is_part(target, name) for name in layers):
             kinds = dict.fromkeys(".".join(part for part in name.split(".") if not part.isdigit()) for name in layers)
             raise InputError(
                 f'train.lora.targets: "{target}" is not part of the name of any linear layer to update; the '
-                f"names are {', '.join(kinds)}. An output layer is trained by train.lora.also"
+                f"names are {', '.join(kinds)}; to train an output layer, list it in train.lora.also"
             )
 
     for parameter in parameters.values():
@@ -111,6 +113,6 @@ def weights_below(key: str, beginnings: Sequence[str], parameters: Mapping[str, 
         if not names:
             parts = sorted({".".join(name.split(".")[:2]) for name in parameters})
             raise InputError(
-                f'{key}: no weight name begins with "{beginning}"; the weights are those of {", ".join(parts)}'
+                f'{key}: no weight name begins with "{beginning}"; the names begin with {", ".join(parts)}'
             )
         yield from names

@@ -26,7 +26,7 @@ def unrotated(x: Tensor) -> Tensor:
 class Positions(nn.Module):
     """Base class of position schemes; by itself, it adds no position information.
 
-    A stack without positions and causal mask is permutation-equivariant.
+    A stack without positions and without a causal mask is permutation-equivariant.
 
     Args:
         config: the model configuration.
@@ -85,7 +85,7 @@ class Learned(Positions):
     def embed(self, x: Float[Tensor, "B T D"], position: Int[Tensor, "B T"], length: int) -> Float[Tensor, "B T D"]:
         """Add the learned vector of each position; raise an IndexError if a row is longer than `max_positions`."""
         if length > self.table.num_embeddings:
-            raise IndexError(f"{length} tokens, but model.max_positions is {self.table.num_embeddings}")
+            raise IndexError(f"a row has {length} tokens, but model.max_positions is {self.table.num_embeddings}")
         return x + self.table(position)
 
 

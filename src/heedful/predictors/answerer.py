@@ -77,7 +77,7 @@ class Answerer(TextPredictor[TokenClassifier, Answered]):
         name = repr(text.first[:40])
         if text.second is None:
             raise InputError(
-                f"{name} is a question without a text; give one, with a tab after the question, or in Python as "
+                f"{name} is a question without a text; give the text after a tab, or in Python give "
                 "Text(question, text)"
             )
         context, question = encode_context(self.tokenizer, text.second), self.tokenizer.encode(text.first)
@@ -85,7 +85,7 @@ class Answerer(TextPredictor[TokenClassifier, Answered]):
 
 
 def best_span(reading: QuestionWindow, logits: Tensor) -> SpanCandidate:
-    """Return the most probable answer span of a row from its logits (S, 2), or that it contains no answer."""
+    """Return the most probable answer span of a row, which may be no answer, given its logits (S, 2)."""
     window, begin = reading.window, reading.begin
     count = window.end - window.begin
     # The softmax is over the tokens of the text and the position for "no answer".

@@ -37,14 +37,14 @@ class Classified:
 
 @dataclass(frozen=True)
 class Decision:
-    """Rule that chooses the class of an input, given the probabilities, and how many of these an answer contains.
+    """Rule that chooses the class of an input from the probabilities, and limits how many of these an answer contains.
 
     Without thresholds, the most probable class is chosen. A class with a threshold is chosen if its probability reaches
     it (the most probable one, if there are several); otherwise, the most probable class without a threshold is chosen.
 
     Attributes:
         threshold: the minimum probability for a class to be predicted.
-        thresholds: the thresholds of single classes.
+        thresholds: the thresholds of individual classes.
         top_k: the number of most probable classes in an answer; None: all, in the order of the recipe.
     """
 

@@ -69,7 +69,7 @@ class DecoderOnly(CTranslate2Model):
         min_tokens: int,
         suppressed: Sequence[int],
     ) -> Iterator[None]:
-        """Continue windows with the most probable tokens; yield after each token of one window, or after each window.
+        """Continue windows with the most probable tokens; yield after each token of one window, or after each of many.
 
         Args:
             windows: The tokens to continue, at least one each.
@@ -134,7 +134,7 @@ class CTranslate2Generator(CTranslate2Predictor, Generator):
         del tokenizers
         if getattr(recipe.model, "positions", None) == "relative":
             return [
-                'model.positions = "relative": must be a different one, because CTranslate2 misplaces tokens after '
+                'model.positions = "relative": must have a different value, because CTranslate2 misplaces tokens after '
                 "a prompt"
             ]
         return [] if options is None else search_misfits(with_options(recipe.generate, options))
@@ -188,7 +188,7 @@ class CTranslate2Generator(CTranslate2Predictor, Generator):
 
 
 def predicting_windows(row: GenerationRow, context: int | None) -> list[tuple[list[int], int]]:
-    """Return the windows from which an output's tokens were predicted, each with the index before its first one."""
+    """Return the windows from which an output's tokens were predicted, each with the index before the first one."""
     windows = []
     tokens = [*row.output, EOS] if row.reason == "eos" else row.output
     # The generation is replayed without the model: the row loses the same context tokens at the same steps.

@@ -89,7 +89,7 @@ class CTranslate2Retriever(CTranslate2Predictor, Retriever):
         if TASKS.is_custom(recipe.task):
             return [f'task = "{recipe.task}": must be a bundled task']
         if recipe.data.modality != "text" or recipe.model.family != "encoder":
-            return [f'model.family = "{recipe.model.family}": must be "encoder", for texts']
+            return [f'model.family = "{recipe.model.family}": must be "encoder", and the input text']
         return []
 
     @staticmethod

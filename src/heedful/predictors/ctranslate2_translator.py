@@ -41,7 +41,9 @@ def search_misfits(config: DecodeConfig, tokenizers: TokenizerPair) -> list[str]
     vocabulary = len(shortlist.always) if shortlist else len(tokenizers.target)
     misfits = []
     if config.beam > 1 and not (0 < config.patience <= 1 and (config.patience * config.beam).is_integer()):
-        misfits.append(f"decode.patience = {config.patience:g}: must be a share of the beam, such as 1")
+        misfits.append(
+            f"decode.patience = {config.patience:g}: must be at most 1, and a whole number times the beam size"
+        )
     elif config.n_best > max(1, config.patience * config.beam):
         misfits.append(f"decode.n_best = {config.n_best}: must be at most patience x beam size")
     if 2 * config.beam > vocabulary:
@@ -151,7 +153,7 @@ class EncoderDecoder(CTranslate2Model):
 
 
 def engine_penalty(config: DecodeConfig) -> float:
-    """Return the exponent of a length penalty |y|^exponent like that of heedful, which orders CTranslate2's outputs.
+    """Return the exponent of the penalty |y|^exponent by which CTranslate2 orders outputs, chosen to be like heedful's.
 
     In a beam search it is not 0, because the search would otherwise end earlier than heedful's.
     """

@@ -116,5 +116,7 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
         for part in others:
             ids += [MASK, *self.tokenizer.encode_continuation(part)]
         if len(ids) + 2 > self.longest:
-            raise InputError(f"the text has {len(ids) + 2} tokens, but the model reads {self.longest}; shorten it")
+            raise InputError(
+                f"the text has {len(ids) + 2} tokens, but the model reads at most {self.longest}; shorten it"
+            )
         return [BOS, *ids, EOS]

@@ -120,7 +120,7 @@ class Generator(Predictor["LanguageModel", Generation]):
         Args:
             prompts: strings, or requests with their own settings.
             window: number of prompts read before their continuations are yielded.
-            done: called with the number of prompts that have just ended, as soon as they have.
+            done: called with the number of prompts just finished, as soon as they are.
             options: keys of [generate] for this call, such as `temperature=0.7`.
         """
         return self._continued(self._prompts(options).each(prompts), window, done)

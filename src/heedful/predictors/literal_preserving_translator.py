@@ -129,7 +129,7 @@ def has_language(text: str) -> bool:
 
 
 def outside(text: str, spans: Sequence[Span]) -> list[str]:
-    """Return the parts of a text before, between and after the `spans`, which are one more than the spans."""
+    """Return the parts of a text before, between and after the `spans`: one more than there are spans."""
     begins, ends = [0, *(span.end for span in spans)], [*(span.begin for span in spans), len(text)]
     return [text[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
@@ -369,7 +369,7 @@ def _mean_log_prob(translations: Sequence[Translation]) -> float:
 
 def _of_parts(parts: Sequence[Translation], text: str) -> Translation:
     """Combine the translations of parts into that of a text."""
-    # It has one hypothesis: that of an incomplete part, if any; otherwise it would count as complete.
+    # Its only hypothesis is that of an incomplete part, if any; otherwise the whole text would count as complete.
     first = next((part for part in parts if not part.complete), parts[0])
     return _with_text(Translation(first.alternatives, any(part.truncated for part in parts)), text)
 

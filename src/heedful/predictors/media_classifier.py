@@ -22,8 +22,8 @@ class ClassifiedMedia(Classified):
     """Class predicted for a file, with the probability of each class.
 
     Attributes:
-        windows: number of parts in which audio longer than the model can read was read, else 1; their probabilities
-            are averaged.
+        windows: number of parts in which audio was read because it is too long for the model, else 1; the parts'
+            probabilities are averaged.
         silent: True for silent audio, for which the model still predicts a class.
     """
 
@@ -36,7 +36,7 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
 
     Attributes:
         decision: how a class is chosen, such as by a threshold.
-        inputs: what a `MediaReader` reads, in parts.
+        inputs: how an input is read: by a `MediaReader`, in parts.
     """
 
     reads_files = True

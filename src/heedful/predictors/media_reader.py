@@ -45,7 +45,7 @@ WINDOW = 16  # batches that are decoded at a time
 
 
 class MediaReader:
-    """Reader that runs a model on images, audio or videos in batches. The result of one never depends on the others."""
+    """Reader that runs a model on images, audio or videos in batches. No result depends on the other inputs."""
 
     def __init__(self, model: Model, recipe: Recipe) -> None:
         self.model = model
@@ -119,7 +119,7 @@ class MediaReader:
             yield from (results[index] for index in range(len(window)))
 
     def windows(self, decoded: Iterable[np.ndarray], tokens: int) -> Iterator[list[np.ndarray]]:
-        """Split decoded inputs into lists that fit into memory: up to `modality.window`, or `tokens` positions."""
+        """Split decoded inputs into lists that fit in memory: `modality.window` inputs or about `tokens` positions."""
         window: list[np.ndarray] = []
         size = 0
         for one in decoded:

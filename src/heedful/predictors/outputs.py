@@ -38,7 +38,7 @@ class CutOutputs:
         learned = "" if positions is None else f" (at most the {positions:,} positions that the model has learned)"
         remedy = "unless they repeat themselves,"
         if in_training:
-            remedy = "if they repeat themselves, train longer, otherwise"
+            remedy = "if they repeat themselves, train longer; otherwise"
         return (
             f"{self.cut:,} of {self.outputs:,} outputs {'was' if self.cut == 1 else 'were'} cut at the length limit, "
             f"decode.max_extra = {config.extra:,}{learned}; {remedy} raise {option}"

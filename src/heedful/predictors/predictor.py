@@ -157,7 +157,7 @@ class Predictor(ABC, Generic[M_co, A_co]):
 
     @cached_property
     def tokenizers(self) -> TokenizerPair:
-        """Tokenizers of the text that the model reads and generates: the same one twice, or none if it has no text."""
+        """Tokenizers of the text that the model reads and generates: the same one twice, or none without text."""
         return NoTokenizers() if self.tokenizer is None else TokenizerPair(self.tokenizer, self.tokenizer)
 
     def _configured(self: P, options: Mapping[str, Any]) -> P:

@@ -145,7 +145,7 @@ class VectorPredictor(Predictor[M_co, Vectors], Generic[M_co, I_contra]):
             raise InputError(f"k = {k}: must be at least 1")
         if len(index) != len(items):
             raise InputError(
-                f"{counted(len(items), 'texts')} and {counted(len(index), 'vectors')}; give the vectors of these texts"
+                f"{counted(len(items), 'texts')} but {counted(len(index), 'vectors')}; give the vectors of these texts"
             )
 
         def answers(each: Iterator[Any]) -> Iterator[list[Hit]]:

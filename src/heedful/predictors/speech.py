@@ -23,7 +23,7 @@ from heedful.text.speech_tokens import STEP, SpeechTokens
 from heedful.text.tokenizer import BOS, EOS, PAD
 
 MAX_FIRST_SECONDS = 1.0  # within which the first segment of a window begins
-MIN_SECONDS = 0.1  # a shorter rest at the end of long audio contains no separate speech
+MIN_SECONDS = 0.1  # a shorter remainder at the end of long audio contains no separate speech
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class SpeechRules:
 
     @classmethod
     def of(cls, tokens: SpeechTokens, config: TranscribeConfig, times: range, vocabulary: int) -> "SpeechRules":
-        """Create the rules for a model with V tokens, which suppress those in the settings and those of a prompt."""
+        """Create the rules for V tokens; suppressed are those in the settings and those that only a prompt contains."""
         suppressed, first = (torch.zeros(vocabulary, dtype=torch.bool) for _ in range(2))
         # <eos> is one of the controls in Whisper's vocabulary, but ends every transcript.
         suppressed[sorted({PAD, BOS, *config.suppress, *(tokens.controls - set(times))} - {EOS})] = True
@@ -85,7 +85,7 @@ class SpeechRules:
 
 
 class SpeechState:
-    """Decoding state that is fed a prompt before a search begins, and masks what the rules of speech do not allow.
+    """Decoding state that is fed a prompt before a search begins, and masks the tokens that its rules do not allow.
 
     Attributes:
         begin: the next token to be fed to each row; a search feeds the last token of the prompt.

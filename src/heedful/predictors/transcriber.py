@@ -112,13 +112,18 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         # Rejected here, before any audio is read.
         language = options.get("language")
         if language is not None and language not in transcribe.languages:
-            languages = ", ".join(transcribe.languages) or f"only {self.language or 'one, which it does not name'}"
+            languages = (
+                ", ".join(transcribe.languages)
+                or f"only {self.language or 'one language, which its recipe does not name'}"
+            )
             raise InputError(f"language = {language}: the model knows {languages}; leave the language out")
         tokens = self.tokens
         if transcribe.task == "translate" and not (transcribe.languages and tokens.translate is not None):
             raise InputError('task = "translate": this model does not translate speech; leave the task out')
         if transcribe.word_timestamps and not has_cross_attention(self.model):
-            raise InputError("word_timestamps: the model has no cross-attention to align words with; leave it out")
+            raise InputError(
+                "word_timestamps: the model has no cross-attention to align words with; leave this option out"
+            )
         if transcribe.initial_prompt.strip() and tokens.previous is None:
             raise InputError("initial_prompt: the model does not read previous text; leave the prompt out")
         return changed
@@ -364,8 +369,8 @@ def speech_settings(recipe: Recipe, options: Mapping[str, Any]) -> Recipe:
 @lru_cache(maxsize=1)
 def _warn_of_missing_network() -> None:
     LOG.warning(
-        "pauses are transcribed as well, where Whisper may hallucinate text: silero-vad, which detects "
-        "speech, is not installed (pip install 'heedful[speech]'); --no-vad, or transcribe.vad = false, leaves it out"
+        "silero-vad, which detects speech, is not installed, so pauses are transcribed as well, in which Whisper may "
+        "hallucinate text; install it with pip install 'heedful[speech]', or set --no-vad or transcribe.vad = false"
     )
 
 

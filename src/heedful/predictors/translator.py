@@ -161,8 +161,8 @@ class Translator(Predictor["SourceToTarget", str]):
                 for row, (side, limit) in zip(rows, limits.items(), strict=True):
                     if limit is not None and len(row) > limit:
                         raise InputError(
-                            f"pair {number}: the {side} has {len(row):,} tokens, but the model reads {limit:,}; "
-                            "shorten it"
+                            f"pair {number}: the {side} has {len(row):,} tokens, but the model reads at most "
+                            f"{limit:,}; shorten it"
                         )
             scores = self._score_rows(sources, targets)
             yield from map(TokenScores, targets, map(self.tokenizers.target.pieces, targets), scores)

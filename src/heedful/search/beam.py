@@ -108,7 +108,7 @@ class Candidates:
     tokens: Int[Tensor, "B C"]  # the next token
     token_log_probs: Float[Tensor, "B C"]  # log P of the next token
     log_probs: Float[Tensor, "B C"]  # log P of all tokens
-    end: Bool[Tensor, "B C"]  # True with <eos>, or if the sentence is at its limit
+    end: Bool[Tensor, "B C"]  # True for <eos>, or if the sentence is at its limit
 
 
 Watch = Callable[[Beam, Candidates, Beam], object]  # the beam before a step, its candidates, the beam after it

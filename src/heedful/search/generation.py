@@ -17,7 +17,7 @@ class TextStream:
     that the tokenizer adds (a space or nothing) is removed.
 
     Attributes:
-        parts: the final text, which later bytes cannot change, in the parts in which it became final; none is empty.
+        parts: the text that later bytes can no longer change, in the pieces in which it became final; none is empty.
         stopped: True once a stop string has been reached; bytes fed afterwards are ignored.
     """
 

@@ -60,7 +60,7 @@ def continue_rows(
 def score_windows(
     model: LanguageModel, windows: Sequence[list[int]], firsts: Sequence[int], batch_tokens: int
 ) -> list[list[float]]:
-    """Compute log P of the tokens of each window that follow its index in `firsts`, each given all tokens before it."""
+    """Compute log P of the tokens after index `firsts[i]` in each window i, each token given all tokens before it."""
     device = next(model.parameters()).device
     scores: list[list[float]] = [[]] * len(windows)
     with evaluating(model):

@@ -27,7 +27,7 @@ DEFAULTS = GenerateConfig()  # the default settings, which filter nothing
 def sample(
     logits: Float[Tensor, "R V"], rows: Sequence[GenerationRow], never: Sequence[int]
 ) -> tuple[Int[Tensor, " R"], Float[Tensor, " R"]]:
-    """Sample the next token of each row from the distribution that its settings leave (temperature, top-k, top-p ...).
+    """Sample the next token of each row after applying the filters in its settings (temperature, top-k, top-p ...).
 
     Token ids in `never` are excluded.
 

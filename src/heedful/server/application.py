@@ -162,7 +162,7 @@ def read_as(kind: type[T], values: dict[str, Any]) -> T:
     """Create a dataclass from JSON values by field name, strictly validated; the error names the invalid value."""
     names = {field.name for field in fields(cast("Any", kind))}
     if unknown := values.keys() - names:
-        raise InputError(f"unknown: {', '.join(sorted(unknown))}; valid names are {', '.join(sorted(names))}")
+        raise InputError(f"unknown fields: {', '.join(sorted(unknown))}; valid names are {', '.join(sorted(names))}")
     try:
         # As JSON text: strict validation of Python values would reject a list where the dataclass has a tuple.
         return TypeAdapter(kind).validate_json(json.dumps(values), strict=True)

@@ -98,7 +98,7 @@ class Connection(H11Protocol):
         self.await_headers()
 
     def await_headers(self) -> None:
-        """Start the timer that closes a connection without a request after `HEADERS` seconds, except in a response."""
+        """Start the timer that closes a connection after `HEADERS` seconds without a request; stop it in a response."""
         self.since = self.loop.time()
         if self.answering:
             self.headers_due = cancelled(self.headers_due)
@@ -210,9 +210,10 @@ class Limits:
                     more = message.get("more_body", False)
                     # Counted while it arrives, as Content-Length may be missing or wrong.
                     if len(body) > longest:
-                        error = {"error": f"a request has at most {longest:,} bytes; send less"}
+                        error = {"error": f"a request may have at most {longest:,} bytes; send less"}
                         return JSONResponse(error, 413)
                 return bytes(body)
         except TimeoutError:
-            error = {"error": f"the request did not arrive within {self.patience:g} seconds; send it faster"}
+            problem = f"the request did not arrive within {self.patience:g} seconds"
+            error = {"error": f"{problem}; send less, or use a faster connection"}
             return JSONResponse(error, 408)

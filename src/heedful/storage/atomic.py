@@ -63,7 +63,9 @@ def atomic_file(path: Path, storage: Storage = DISK, writer: str = "") -> Iterat
     one: each then has its own temporary file, which other writers do not remove, not even after it is killed.
     """
     if is_stream(path):
-        raise InputError(f"{path}: is a device, a pipe or an open file, which a new file would replace; give a file")
+        raise InputError(
+            f"{path}: is a device, a pipe or an open file, which a new file would replace; give a regular file"
+        )
     path = path.resolve() if path.is_symlink() else path
     temporary = path.with_name(TEMPORARY + writer + path.name)
     with _removed_after_error(storage, temporary):

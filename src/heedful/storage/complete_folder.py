@@ -61,7 +61,7 @@ class Manifest:
         """
         path, entry = self.verify_size(name), self.files[name]
         if max_bytes is not None and entry.bytes > max_bytes:
-            raise DamagedError(path, f"has {entry.bytes:,} bytes, more than the {max_bytes:,} that it may have")
+            raise DamagedError(path, f"has {entry.bytes:,} bytes, more than the limit of {max_bytes:,}")
         checksum = 0
         try:
             with path.open("rb") as file:
@@ -97,7 +97,8 @@ def read_manifest(folder: Path) -> Manifest:
         version = document.pop("format")
         if version != FORMAT:
             raise InputError(
-                f"{folder} has format {version}, but this heedful reads {FORMAT}: use the version that wrote it"
+                f"{folder} has format {version}, but this version of heedful reads {FORMAT}: "
+                "use the version that wrote it"
             )
         files = {name: Entry(**entry) for name, entry in document.pop("files").items()}
         # A name such as ../x would lead outside the folder.

@@ -40,7 +40,7 @@ class Storage:
             os.close(descriptor)
 
     def rename(self, old: Path, new: Path) -> None:
-        """Rename a file over another, or a folder to a free name, in one atomic step."""
+        """Rename a file over another, or a folder to an unused name, in one atomic step."""
         os.replace(old, new)  # os.rename does not replace files on Windows
 
     def remove_file(self, path: Path) -> None:

@@ -45,8 +45,8 @@ def own_file(path: Path, *, replace: bool) -> Iterator[BinaryIO]:
         raise InputError(f"{path}: is a folder; give a file in it")
     if not replace and is_foreign(path):
         raise InputError(
-            f"{path}: already exists, and heedful did not write it or it was changed since; choose another file, or "
-            "replace it with replace=True"
+            f"{path}: already exists, and heedful did not write it, or it has changed since; choose another file, "
+            "or replace it with replace=True"
         )
     with atomic_file(path) as stream:
         yield stream

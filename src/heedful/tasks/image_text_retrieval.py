@@ -58,7 +58,9 @@ class ImagesWithTexts(MediaFiles[ImageTextBatch]):
         for corpus, store in parts:
             if full := int((store.lengths[:, 1] == max_length).sum()):
                 texts = counted(full, "texts")
-                report(f"{corpus.source}: {texts} of data.max_length = {max_length} tokens; longer ones are truncated")
+                report(
+                    f"{corpus.source}: {texts} reach data.max_length = {max_length} tokens; longer ones are truncated"
+                )
         return data
 
     @staticmethod
@@ -67,7 +69,7 @@ class ImagesWithTexts(MediaFiles[ImageTextBatch]):
         return sequence(tokenizers.source.encode(file.target), longest=recipe.data.max_length)
 
     def lengths(self, store: MediaStore) -> np.ndarray:
-        """Return each image's number of positions, and that of the longest text: a batch has texts of all lengths."""
+        """Return each image's number of positions, and the longest text's length, since a batch mixes text lengths."""
         text_length = max(int(each.lengths[:, 1].max()) for each in (*self.examples.train, store))
         return np.stack([store.lengths[:, 0], np.full(len(store), text_length, store.lengths.dtype)], axis=1)
 
@@ -105,7 +107,7 @@ class ImageTextRetrieval(Task[ImageTextBatch]):
         return ImageTextRetriever(model, tokenizers.source, recipe)
 
     def loss(self, model: DualEncoder, batch: ImageTextBatch) -> tuple[Loss, ...]:
-        """Compute the mean of two cross-entropies: that of each image's text, and that of each text's image."""
+        """Compute the mean of two cross-entropies: over the texts for each image, and over the images for each text."""
         # (B, B): images by texts. A row has the scores of all texts for an image, a column those of all images for a
         # text.
         logits = model(batch.images, batch.image_mask, batch.texts.ids, batch.texts.padding_mask)

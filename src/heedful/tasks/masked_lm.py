@@ -42,8 +42,8 @@ def mask_tokens(
     """Select tokens of each sequence at random, and replace most of them with <mask>, others with random tokens.
 
     Of the tokens that are not special, max(1, round(rate x their number)) are selected, one by one or, with
-    `whole_words`, word by word; the last word may then exceed this number. The result for a sequence depends on its
-    tokens and its key, not on the batch, its padding or its row.
+    `whole_words`, word by word; the last word may then take the selection beyond this number. The result for a
+    sequence depends on its tokens and its key, not on the batch, its padding or its row.
 
     Args:
         ids: Token ids, padded at the end, shape (B, S).
@@ -57,9 +57,9 @@ def mask_tokens(
         The inputs of the model, (B, S), and a mask of the tokens to predict, bool, (B, S).
     """
     if first_piece >= vocab_size:
-        raise ValueError(f"no tokens from {first_piece} on in a vocabulary of {vocab_size}")
+        raise ValueError(f"a vocabulary of {vocab_size} has no token ids from {first_piece} up")
     if masking.whole_words and words is None:
-        raise ValueError("whole words need the word of each token")
+        raise ValueError("whole_words needs the word of each token")
     inputs, mask = ids.copy(), np.zeros(ids.shape, bool)
     columns = np.arange(ids.shape[1])
     for row, (seed, epoch, number) in enumerate(keys):

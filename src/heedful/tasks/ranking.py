@@ -118,7 +118,7 @@ class Ranking(Task[RankingBatch]):
 
 
 def retrieval(queries: np.ndarray, passages: np.ndarray, answers: Sequence[set[int]]) -> Rankings:
-    """Rank all passages (M, D) for each query (N, D) by cosine similarity; `answers` are the passages to be found."""
+    """Rank all passages (M, D) for each query (N, D) by cosine similarity; `answers` are those to find for each."""
     ranks = []
     for start in range(0, len(queries), QUERIES_AT_ONCE):
         cosines = queries[start : start + QUERIES_AT_ONCE] @ passages.T  # the vectors have length 1

@@ -249,7 +249,7 @@ def check_metrics(spec: TaskSpec, recipe: Recipe) -> None:
     """Check that a recipe's metrics can be computed from the outputs of its task."""
     if recipe.evaluate.metrics and spec.predicts is None:
         raise InputError(
-            f'evaluate.metrics: task = "{recipe.task}" has only the scores {", ".join(spec.metrics)}; leave it out'
+            f'evaluate.metrics: task = "{recipe.task}" has only the scores {", ".join(spec.metrics)}; leave the key out'
         )
     for name in recipe.evaluate.metrics:
         find_metric(name, outputs_kind(spec))

@@ -159,7 +159,7 @@ class Task(ABC, Generic[B]):
         return {"loss": sum(mean.loss for mean in means)}
 
     def final_tokenizers(self) -> TokenizerPair:
-        """Return the tokenizers of the final model, with what is learned from the training set when training ends."""
+        """Return the tokenizers of the final model, including anything learned from the training set at the end."""
         return self.tokenizers
 
     def outputs(self, _model: Any, _run: Evaluation, /) -> "Outputs | None":

@@ -260,7 +260,7 @@ def options_of(recipe: Recipe) -> Word2VecConfig:
     """Return the word2vec settings of a recipe."""
     if not isinstance(recipe.model, Word2VecConfig):
         raise InputError(
-            f'word vectors need model.architecture = "word2vec", not "{recipe.model.architecture}"; leave it out'
+            f'word vectors need model.architecture = "word2vec", not "{recipe.model.architecture}"; leave this key out'
         )
     return recipe.model
 

@@ -75,7 +75,7 @@ def _problems(definition: Definition, config: TokenizerConfig) -> Iterator[str]:
     ids = {name: i for i, (name, _) in enumerate(vocabulary)} if listed else dict(vocabulary)
     all_ids = ids | {token["content"]: token["id"] for token in definition.get("added_tokens") or []}
     if set(all_ids.values()) != set(range(len(all_ids))) or (listed and len(ids) != len(vocabulary)):
-        yield "does not number its tokens from 0 with distinct ids"
+        yield "does not number its tokens consecutively from 0"
 
     if config.kind == "foreign":
         yield from _problems_of_steps(definition)
@@ -91,7 +91,7 @@ def _problems_of_own(definition: Definition, config: TokenizerConfig) -> Iterato
     model = definition["model"]
     types = (
         [MODELS[config.kind]] if config.kind in MODELS else list(MODELS.values())
-    )  # a kind added by a package may have any
+    )  # a kind added by a package may use any
     if model["type"] not in types or model.get("continuing_subword_prefix") or model.get("dropout"):
         yield f'has a model that does not belong to the kind "{config.kind}"'
     vocabulary, head = model["vocab"], list(reserved(config))
@@ -128,7 +128,7 @@ def _problems_of_steps(definition: Definition) -> Iterator[str]:
     if math.prod(map(_growth, normalizers)) > MAX_GROWTH:
         yield "has a normaliser that lengthens texts too much"
     if len(definition["model"].get("continuing_subword_prefix") or "") > MAX_GROWTH:
-        yield "has a long continuing_subword_prefix"
+        yield "has a continuing_subword_prefix that is too long"
 
 
 def _steps(step: Definition | None, inner: str, depth: int = 0) -> Iterator[Definition]:

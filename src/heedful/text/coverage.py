@@ -39,7 +39,7 @@ def unknown_lines(texts: Mapping[str, UnknownTokens], config: TokenizerConfig) -
 def remedy(config: TokenizerConfig) -> str:
     """Return advice on how to avoid unknown tokens, for the end of a warning."""
     if config.path is not None or config.kind == "foreign":
-        return "the vocabulary was trained on different text: use one that is trained on this text"
+        return "the vocabulary was trained on different text: use one trained on this text"
     bpe = 'tokenizer.kind = "bpe" or ' if config.kind == "word" else ""
     return f"raise tokenizer.vocab_size, or set {bpe}tokenizer.byte_fallback = true"
 
@@ -93,8 +93,8 @@ class Coverage:
 
 
 def measure_coverage(tokenizer: Tokenizer, lines: Iterable[str]) -> Coverage:
-    """Encode the lines of a text, in constant memory, and count how well the vocabulary covers it."""
-    # Only the first byte of a UTF-8 character is not 10xxxxxx: these bytes count characters.
+    """Encode the lines of a text, in constant memory, and measure how well the vocabulary covers it."""
+    # In UTF-8, all bytes of a character except the first have the form 10xxxxxx: first bytes count characters.
     first_bytes = {i for byte, i in enumerate(tokenizer.byte_ids) if byte & 0b1100_0000 != 0b1000_0000}
     id_counts: Counter[int] = Counter()
     words = characters = max_length = longest_line = number = 0

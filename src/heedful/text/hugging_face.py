@@ -54,7 +54,7 @@ CLIP_NORMALIZERS = [
 CLIP_WORDS = {"type": "Split", "pattern": {"Regex": CLIP_EXPRESSION}, "behavior": "Removed", "invert": True}
 PLAIN_TOKEN = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False}
 
-# Keys of tokenizer_config.json and special_tokens_map.json that name a special token, of which the first one counts,
+# Keys of tokenizer_config.json and special_tokens_map.json that name each special token (the first one found counts),
 # and the usual names of special tokens.
 KEYS = {
     PAD: ["pad_token"],
@@ -150,7 +150,7 @@ def to_hugging_face(
 
 
 def has_counterpart(config: TokenizerConfig) -> bool:
-    """Return True if `transformers` has an equivalent: for all but "wordpiece" with byte fallback."""
+    """Return True if `transformers` has an equivalent tokenizer: it lacks only "wordpiece" with byte fallback."""
     return not (config.kind == "wordpiece" and config.byte_fallback)
 
 
@@ -227,8 +227,8 @@ def from_hugging_face(
     Returns:
         The tokenizer, with heedful's special tokens as the first ids, and `old_id_of` (V,): for each of its ids
         the id in the folder, or -1 for a special token that is missing. An old id may occur twice: GPT-2's
-        "<|endoftext|>" is <bos> and <eos>, and <bos> is the token that a decoder begins with, which may be Marian's
-        "<pad>" or a piece.
+        "<|endoftext|>" is both <bos> and <eos>, and <bos> is the token that a decoder begins with, which may be
+        Marian's "<pad>" or a piece.
 
     Raises:
         InputError: A file is missing, damaged, or of a kind that heedful does not read.
@@ -277,7 +277,7 @@ def from_words(words: Sequence[str], rows: int) -> tuple[Tokenizer, NDArray[np.i
     """
     if len(words) > rows:
         raise InputError(
-            f"{len(words)} words do not match the {rows} rows of the embeddings; is it the model's vocabulary?"
+            f"{len(words)} words do not match the {rows} rows of the embeddings; give the vocabulary of this model"
         )
     old_ids: dict[str, int] = {}
     for i, word in enumerate(words):
@@ -481,15 +481,17 @@ def adopt(definition: Definition, roles: Roles, origin: str) -> tuple[Tokenizer,
     # Files from before 2021 do not name the type of their model.
     kind = model.get("type") or ("BPE" if "merges" in model else "Unigram" if "unk_id" in model else "WordPiece")
     if kind not in _MODEL_TYPES:
-        raise InputError(f"{origin}: a tokenizer of type {kind!r} cannot be imported; {', '.join(_MODEL_TYPES)} can")
+        raise InputError(
+            f"{origin}: a tokenizer of type {kind!r} cannot be imported; known types: {', '.join(_MODEL_TYPES)}"
+        )
     old_ids = ids_of(definition)
     config = TokenizerConfig(kind="foreign", byte_fallback=False, mask=MASK in roles)
     head, special = specials(config), set(roles.values())
     rest = sorted((name for name in old_ids if name not in special), key=old_ids.__getitem__)
     if clashes := set(rest) & set(head):
         raise InputError(
-            f"{origin}: has a piece {min(clashes)!r}, but its special tokens are {', '.join(sorted(special))}; rename "
-            "it, or add it as a special token to tokenizer_config.json"
+            f"{origin}: has a piece with the reserved name {min(clashes)!r}, which is not one of its special tokens "
+            f"({', '.join(sorted(special))}); rename it, or add it as a special token to tokenizer_config.json"
         )
     new_ids = {name: i for i, name in enumerate([*head, *rest])}
     old_id_of = [old_ids[roles[i]] if i in roles else ABSENT for i in range(len(head))]

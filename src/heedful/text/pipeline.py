@@ -1,8 +1,8 @@
 """Text to words and pieces to text: special tokens, normalisation, splitting into words, and the spelling of pieces.
 
 A word includes the space before it (" apple"). Every text gets one space in front, so that its first word is like any
-other; decoding joins the pieces and drops that space. The space itself marks a word, not another character that a text
-could contain, such as U+2581.
+other; decoding joins the pieces and drops that space. Words are marked with the space itself, rather than with another
+character that a text could contain, such as U+2581.
 
 Foreign tokenizers mark words differently. Byte-level BPE (GPT-2) writes a printable character for each byte, and CLIP's
 also marks the last piece of a word; WordPiece (BERT) marks the pieces that continue a word, and SentencePiece writes

@@ -35,7 +35,7 @@ def pad(
     most = max(map(len, rows), default=0)
     length = most if length is None else length
     if most > length:
-        raise InputError(f"a row of {most} ids does not fit a length of {length}; truncate it, or pad to {most}")
+        raise InputError(f"a row of {most} ids does not fit into a length of {length}; truncate it, or pad to {most}")
     ids = np.full((len(rows), length), PAD, dtype=np.int64)
     padding_mask = np.zeros((len(rows), length), dtype=np.bool_)
     for row, values in enumerate(rows):
@@ -109,7 +109,7 @@ class Window(NamedTuple):
 def windows(count: int, room: int) -> list[Window]:
     """Split a text of `count` tokens into overlapping windows of at most `room` tokens, in order.
 
-    Tokens `first` to `stop` - 1 of all windows together are the text: each token occurs once.
+    Together, tokens `first` to `stop` - 1 of all windows make up the text: each token occurs once.
     """
     last = max(count - room, 0)
     # The last window ends with the text, so that all windows of a long text are full.
@@ -187,8 +187,8 @@ def question_windows(
     room = longest - len(question) - 3
     if 2 * room < longest:
         raise InputError(
-            f"{name}: a question of {len(question)} tokens leaves its text less than half of the data.max_length = "
-            f"{longest} that are read at once; shorten it, or train with a larger max_length"
+            f"{name}: a question of {len(question)} tokens leaves less than half of data.max_length = {longest} for "
+            "its text; shorten the question, or train with a larger data.max_length"
         )
     begin = len(question) + 2
     rows = []

@@ -27,7 +27,7 @@ class Shortlist:
     Attributes:
         always: ids that are candidates for every sentence.
         table: the candidates for each source token, (source vocabulary, size + 1): its copy, if the target vocabulary
-            has it, and its likely translations; rows with fewer are filled up with <eos>.
+            has it, and its likely translations; shorter rows are padded with <eos>.
     """
 
     always: NDArray[np.uint32]
@@ -40,13 +40,13 @@ class Shortlist:
         """Build a shortlist.
 
         Args:
-            table: the likely translations of each source token; rows with fewer are filled up with -1.
+            table: the likely translations of each source token; shorter rows are padded with -1.
             always: ids that are candidates for every sentence.
             source: the pieces of the source vocabulary.
             target: the pieces of the target vocabulary.
         """
         ids = {piece: i for i, piece in enumerate(target)}
-        # Names and numbers are often copied. <eos> fills up rows, because it is always allowed.
+        # Names and numbers are often copied. Rows are padded with <eos>, because it is always allowed.
         copies = np.array([ids.get(piece, EOS) for piece in source])
         table = np.concatenate([copies[:, None], np.where(table < 0, EOS, table)], axis=1)
         return cls(always.astype(np.uint32), table.astype(np.uint32))
@@ -95,7 +95,9 @@ class Shortlist:
                 return cls(always, table)
         except (OSError, ValueError):
             pass
-        raise InputError(f"{folder / ALWAYS} and {folder / TABLE}: not a shortlist of this model; train it again")
+        raise InputError(
+            f"{folder / ALWAYS} and {folder / TABLE}: not a shortlist of this model; train the model again"
+        )
 
 
 def always_allowed(frequency: NDArray[np.int64], pieces: Sequence[str]) -> NDArray[np.int64]:

@@ -40,7 +40,7 @@ RUN_SETTINGS = ("joint", "dropout", "path")  # how a run uses its tokenizers; th
 def merge_with_dropout(symbols: Sequence[int], merges: RankedMerges, rate: float, rng: random.Random) -> list[int]:
     """Merge the characters of one word by BPE, skipping each possible merge with probability `rate` at each step.
 
-    A longer word is split after every `WINDOW` symbols, which only prevents merges across the splits.
+    A word longer than `WINDOW` symbols is split after every `WINDOW` symbols; this only prevents merges across splits.
     """
     pieces = []
     for start in range(0, len(symbols), WINDOW):
@@ -260,7 +260,7 @@ class Tokenizer:
             return cls(definition, config)
         except Exception as error:  # the library has no narrower exception
             raise InputError(
-                f"{file}: the installed tokenizers {tokenizers.__version__} cannot read it ({error}); update it: pip "
+                f"{file}: the installed tokenizers {tokenizers.__version__} cannot read it ({error}); update them: pip "
                 "install -U tokenizers"
             ) from error
 
@@ -383,7 +383,8 @@ def read_folder(folder: Path) -> tuple[str, TokenizerConfig]:
         ) from error
     if description.format != FORMAT:
         raise InputError(
-            f"{folder / DESCRIPTION}: has format {description.format}, but this heedful reads {FORMAT}; update heedful"
+            f"{folder / DESCRIPTION}: has format {description.format}, but this version of heedful reads format "
+            f"{FORMAT}; update heedful"
         )
     if description.sha256 != sha256_of(definition):
         raise InputError(
@@ -398,8 +399,8 @@ def _read_text(file: Path) -> str:
         return read_small(file, MAX_FILE).decode("utf-8")
     except FileNotFoundError as error:
         raise InputError(
-            f"{file}: the file does not exist; a tokenizer is a folder with {DEFINITION} and {DESCRIPTION}, as "
-            "`heedful tokenizer train` writes it"
+            f"{file}: the file does not exist; a tokenizer is a folder with {DEFINITION} and {DESCRIPTION}, such as "
+            "`heedful tokenizer train` writes"
         ) from error
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror or error})") from error

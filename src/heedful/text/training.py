@@ -36,7 +36,7 @@ DIGITS = 6  # decimal digits of a score
 def train_unigram(words: Mapping[str, int], size: int) -> list[tuple[str, float]]:
     """Train a unigram vocabulary of at most `size` pieces: all characters, and strings that make words most probable.
 
-    Training starts with too many pieces. In turns, their probabilities are estimated by expectation maximisation, and
+    Training starts with too many pieces. Repeatedly, their probabilities are estimated by expectation maximisation, and
     the pieces that are worth least are dropped. The worth of a piece is its expected count times the difference between
     its log-probability and that of its best spelling with other pieces.
 
@@ -289,14 +289,14 @@ def word_tokenizer(ids: Mapping[str, int], config: TokenizerConfig) -> Tokenizer
     Special tokens may be left out. Skipped ids get names that no text contains.
     """
     if config.kind != "word":
-        raise InputError(f'word ids make a tokenizer of kind "word", not "{config.kind}"')
+        raise InputError(f'word ids define a tokenizer of kind "word", not "{config.kind}"')
     head = {name: i for i, name in enumerate(reserved(config))}
     names = {i: name for name, i in head.items()}
     for word, i in ids.items():
         if head.get(word) == i:
             continue
         if i < 0 or i in names:
-            raise InputError(f"the id {i} of {word!r} is taken; give each word another id, from {len(head)} on")
+            raise InputError(f"the id {i} of {word!r} is taken; give each word its own id, {len(head)} or above")
         names[i] = f" {word}"
     vocabulary = {names.get(i, f"<unused{i}>"): i for i in range(max(names) + 1)}
     model = models.WordLevel(vocabulary, unk_token=SPECIALS[UNK])

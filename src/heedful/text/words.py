@@ -93,7 +93,7 @@ def rows_of_words(tokenizer: Tokenizer, words: Sequence[str], longest: int, *, c
     return rows
 
 
-MAX_WORDS = 50_000  # special words that are learned, the most frequent ones
+MAX_WORDS = 50_000  # special words that are learned: the most frequent ones
 
 # Scripts besides Chinese that are written without spaces; each character may begin or end a word.
 _UNSPACED = r"\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"

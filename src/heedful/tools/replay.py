@@ -53,7 +53,7 @@ class ReplayedUpdate:
     batches: list[ReplayedBatch]
     gradients: list[TensorSize]  # of the parameters, over all batches
     norm: float  # gradient norm before clipping
-    logged_norm: float | None  # the same in the run log; None if it was not logged or is not finite
+    logged_norm: float | None  # the norm in the run log; None if it was not logged or is not finite
 
     def first_not_finite(self) -> tuple[str, TensorSize] | None:
         """Return the first tensor with a value that is not finite, and where it occurs; None if all are finite."""
@@ -73,10 +73,10 @@ def measure(name: str, *parts: Tensor) -> TensorSize:
 
 @own_random_numbers()
 def replay(folder: Path, update: int, console: Console, data_root: Path | None = None) -> ReplayedUpdate:
-    """Recompute an update of a run, counted from 1, bit for bit, and measure its tensors; the run stays unchanged.
+    """Recompute an update of a run bit for bit, and measure its tensors; the run stays unchanged.
 
-    The updates since the newest checkpoint before it, or since the start of the run, are recomputed as well.
-    `data_root` is the data folder, if it has moved.
+    Updates are counted from 1. Those since the newest earlier checkpoint, or since the start of the run, are recomputed
+    as well. `data_root` is the data folder, if it has moved.
     """
     trainer = open_run(folder, update, console, data_root)
     before = update - 1 - trainer.state.update
@@ -107,7 +107,7 @@ def open_run(folder: Path, update: int, console: Console, data_root: Path | None
     if data_digest(recipe) != newest.state["data"]:
         raise InputError(f"{folder}: the training or validation data has changed since the run began; restore it")
     prepare_process(recipe.train.threads)
-    recipe = replace(recipe, train=replace(recipe.train, workers=0))  # there are only a few updates
+    recipe = replace(recipe, train=replace(recipe.train, workers=0))  # a few updates are not worth starting workers
     task = find_task(recipe.task).prepare(recipe, folder / "data", printer(console))
     trainer = Trainer(task, folder, checkpoints, Console(quiet=True))
     trainer.resume(saved)

@@ -134,7 +134,7 @@ def state_of(run: Path, ended: bool) -> State:
 
 
 def damages(run: Path) -> Iterator[str]:
-    """Compare every file of a run with its checksum, and every log with its format; yield what is wrong."""
+    """Check every file of a run against its checksum, and every log against its format; yield each problem."""
     require_run(run)
     for folder in sealed_folders(run):
         if reason := damage_of(folder):
@@ -171,7 +171,7 @@ def damage_of(folder: Path) -> str | None:
     except InputError as error:
         return str(error)
     if folder.name.startswith("step-") and step != step_of(folder):
-        return "contains another step"
+        return "its manifest names a different step"
     return None
 
 
@@ -220,8 +220,8 @@ def recipe_of(run: Path) -> Recipe:
 def needless(run: Path) -> list[Path]:
     """List checkpoints that are not needed, damaged ones that were set aside, and leftovers of failed saves.
 
-    The newest intact checkpoint and the best one are needed; while the run has no intact final model, also the second
-    newest, and those that the final average may need. A run that is being trained is rejected.
+    The newest intact checkpoint and the best one are needed. Until the run has an intact final model, so are the second
+    newest and those that the final average may need. A run that is being trained is rejected.
     """
     require_run(run, idle=True)
     return needless_folders(run)

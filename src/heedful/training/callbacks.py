@@ -20,7 +20,7 @@ class TrainingEvent:
     Attributes:
         update: The number of updates so far.
         scores: After an update, its "loss", learning rate "lr" and gradient "norm"; after a validation, its scores; at
-            the end, the scores of the final model, or nothing if the run was interrupted.
+            the end, the scores of the final model; empty if the run was interrupted.
         model: The model with its current weights; at the end, `heedful.load(event.folder)` gives the final one.
             If a callback changes weights, training continues with the changed ones. Sampling random numbers and
             switching to evaluation mode have no effect on training.
@@ -52,7 +52,7 @@ METHODS = ("on_update", "on_validation", "on_end")
 
 
 class CallbackError(Exception):
-    """A callback has raised `error`."""
+    """Error raised when a callback fails; `error` is the callback's own exception."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -74,12 +74,12 @@ class Callbacks:
             unknown = [name for name in dir(callback) if name.startswith("on_") and name not in METHODS]
             if unknown or not any(callable(getattr(callback, name, None)) for name in METHODS):
                 kind = type(callback).__name__
-                problem = f"has {', '.join(unknown)}" if unknown else f"is a {kind} without these methods"
+                problem = f"has {', '.join(unknown)}" if unknown else f"is a {kind} with none of these methods"
                 methods = ", ".join(METHODS)
-                raise InputError(f"a callback has one or more of the methods {methods}; {callback!r} {problem}")
+                raise InputError(f"a callback must have at least one of the methods {methods}; {callback!r} {problem}")
 
     def call(self, method: str, event: Callable[[], TrainingEvent]) -> None:
-        """Call a method of each callback that has it; the event is built only if one does."""
+        """Call a method of each callback that has it; the event is built only if any callback does."""
         methods = [getattr(callback, method) for callback in self.callbacks if hasattr(callback, method)]
         argument = event() if methods else None
         for function in methods:

@@ -26,8 +26,8 @@ Updates = tuple[int, ...]  # the updates of averaged checkpoints; a single one s
 class AverageCandidate(NamedTuple):
     """Candidate for the final model: the mean of some checkpoints, with its scores on the validation set.
 
-    `scores` is None without a validation set. `parts` are the scores of each averaged checkpoint, None if the run has
-    not computed them.
+    `scores` is None without a validation set. `parts` has the scores of each averaged checkpoint, or None for one
+    that the run has not evaluated.
     """
 
     updates: Updates
@@ -41,8 +41,8 @@ class AverageCandidate(NamedTuple):
     def chance(self, score: str) -> float:
         """Estimate by how much a checkpoint may be better by chance: twice the standard deviation of the parts' scores.
 
-        It is estimated from the differences between neighbours, on which a trend has little effect (von Neumann 1941).
-        It is 0 with fewer than two scores, as for a single checkpoint.
+        The estimate uses the differences between successive scores, since a trend has little effect on these (von
+        Neumann 1941). It is 0 with fewer than two scores, as for a single checkpoint.
         """
         values = [higher_is_better(part, score) for part in self.parts if part and score in part]
         steps = [(after - before) ** 2 for before, after in pairwise(filter(isfinite, values))]
@@ -67,14 +67,14 @@ def choose(candidates: Sequence[AverageCandidate], score: str, tie: str | None =
     """Choose the mean of several checkpoints, unless a single one is better by more than chance.
 
     The best of many checkpoints is partly lucky: its score on the validation set is higher than on other data.
-    Ties are broken by the score `tie`, as during training (`improvement.rank`). Without scores, the mean of the most
-    checkpoints is chosen, or the earliest of several single ones.
+    Ties are broken by the score `tie`, as during training (`improvement.rank`). Without scores, the mean of the
+    largest number of checkpoints is chosen, or the earliest if all candidates are single ones.
     """
 
     def order(one: AverageCandidate) -> tuple[float, float, int, int]:
         value, loss = rank(one.scores, score, tie) if one.scores else (0.0, 0.0)
         return (
-            # Only a mean of several has a `chance` above 0, so a single checkpoint wins if it is better by more.
+            # Only a mean of several has a `chance` above 0; a single checkpoint wins if it is better by more than that.
             value + one.chance(score),
             loss + (one.chance(tie) if tie else 0.0),
             len(one.updates),
@@ -98,10 +98,13 @@ def choice_line(final: AverageCandidate, candidates: Sequence[AverageCandidate],
 
 def lost_line(model: Path, lost: set[int], best: Best | None) -> str:
     """Format a message about lost checkpoints; with them, a different final model might have been chosen."""
-    names = ", ".join(f"{update}, the best" if best and best.step == update else str(update) for update in sorted(lost))
+    names = ", ".join(
+        f"{update} (the best)" if best and best.step == update else str(update) for update in sorted(lost)
+    )
+    updates = "update" if len(lost) == 1 else "updates"
     return (
-        f"{model} was written, but not all candidates could be considered: the checkpoints of update {names} are "
-        "missing or damaged; use the model anyway, or train again with a different --out"
+        f"{model} was written, but not all candidates could be considered: checkpoints are missing or damaged "
+        f"({updates} {names}); use the model anyway, or train again with a different --out"
     )
 
 
@@ -155,7 +158,7 @@ class CheckpointSaver:
             self.running = None
             # A full disk does not end training, but a bug does.
             if isinstance(error, RunError):
-                self.say(f"NOT SAVED: {error}; the checkpoint waits in memory for the next save")
+                self.say(f"NOT SAVED: {error}; the checkpoint is kept in memory until the next save")
             elif error:
                 raise error
 

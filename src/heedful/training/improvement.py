@@ -17,8 +17,8 @@ from heedful.training.trainer_state import LOSS, TrainerState, Watch
 if TYPE_CHECKING:
     from heedful.metrics.classes import ClassReport
 
-FLAT = 3  # after so many validations in a row with the same selection score, it does not distinguish checkpoints
-UPDATES = 10  # after so many updates in a row with the same sign of trouble, it is reported
+FLAT = 3  # validations in a row with the same selection score, after which it no longer distinguishes checkpoints
+UPDATES = 10  # updates in a row with a sign of trouble, after which the sign is reported
 VALIDATIONS = 3
 SMALL_NORM = 1e-6  # gradients with a smaller norm count as small
 LEARNED = 0.01  # below this loss, small gradients are a sign of success
@@ -83,7 +83,10 @@ def silence_line(state: TrainerState, scores: Scores, name: str) -> str | None:
         reason = f"{name} was {value:.4g} in the last {FLAT} validations"
     else:
         return None
-    return f'{reason}: it does not show which checkpoint is better, so the loss decides; or set train.best = "loss"'
+    return (
+        f"{reason}: it does not show which checkpoint is better, so the loss decides; to always choose by the loss, "
+        'set train.best = "loss"'
+    )
 
 
 class WarningSigns:
@@ -95,7 +98,7 @@ class WarningSigns:
     def __init__(self, recipe: Recipe, watch: Watch | None = None) -> None:
         self.watch = watch or Watch()
         self.remedy = (
-            f": nothing is learned. Raise optimizer.lr (now {recipe.optimizer.lr:g}) or lower optimizer.warmup "
+            f": the model is not learning. Raise optimizer.lr (now {recipe.optimizer.lr:g}) or lower optimizer.warmup "
             f"(now {recipe.optimizer.warmup:,}), and check that inputs and targets match"
         )
 
@@ -110,9 +113,9 @@ class WarningSigns:
         # `==` and not `>=`, so that a longer series is reported only once.
         if watch.small == UPDATES:
             return (
-                f"the gradient was below {SMALL_NORM:g} in the last {UPDATES} updates while the loss is {loss:.4g}, so "
-                "the weights hardly change: check train.freeze, and whether all targets are the same, or start another "
-                "run with a lower optimizer.lr or a longer optimizer.warmup"
+                f"the gradient norm was below {SMALL_NORM:g} in the last {UPDATES} updates while the loss is "
+                f"{loss:.4g}, so the weights hardly change: check train.freeze, and whether all targets are the same, "
+                "or start another run with a lower optimizer.lr or a longer optimizer.warmup"
             )
         if watch.same == UPDATES:
             return f"the loss was {loss:.4g} in the last {UPDATES + 1} updates{self.remedy}"

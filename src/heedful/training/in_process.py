@@ -79,7 +79,7 @@ def with_data(recipe: Recipe, data: object, folder: Path) -> Recipe:
 
 
 def write_part(data: object, recipe: Recipe, folder: Path, name: str) -> CorpusConfig:
-    """Write the rows of a part to a file in the task's format; return its corpus."""
+    """Write the rows of a part to a file in the task's format; return the corpus settings that read it."""
     numbered = enumerate(rows_of(data, name), start=1)
     if recipe.task == "tagging":
         file, lines = folder / f"{name}.conll", (conll_lines(row, f"{name}, row {n}") for n, row in numbered)
@@ -179,7 +179,7 @@ def values_by_name(row: Mapping[Any, object], recipe: Recipe, widths: Sequence[i
     if len(row) in widths:
         return dict(zip(FIELDS[len(row)], row.values(), strict=True))
     fields = " or ".join(", ".join(map(repr, FIELDS[width])) for width in widths)
-    raise InputError(f"{where}: the keys are {', '.join(map(repr, row))}; rename those to be read to {fields}")
+    raise InputError(f"{where}: cannot tell which keys to read ({', '.join(map(repr, row))}); name them {fields}")
 
 
 def by_usual_names(row: Mapping[Any, object], width: int) -> dict[str, object]:
@@ -301,7 +301,7 @@ def squad_article(row: object, where: str, number: int) -> dict[str, object]:
         spans = list(zip(answers["text"], map(int, answers["answer_start"]), strict=True))
     else:
         texts = [] if answers in (None, "") else [answers] if isinstance(answers, str) else list(answers or [])
-        # An answer without a position is taken from where it first occurs in the context.
+        # An answer without a position is located at its first occurrence in the context.
         spans = [(text, context.find(text)) for text in texts]
     if missing := [text for text, start in spans if start < 0]:
         raise InputError(
@@ -358,7 +358,9 @@ def train(
     folder = Path("runs") / settings.name if out is None else Path(out)
     if root is None and data is not None:
         if all_processes() > 1:
-            raise InputError("data in memory works only in a single process; save it to files for the recipe")
+            raise InputError(
+                "data in memory works only in a single process; save it to files, and name them in the recipe"
+            )
         # The claim protects the examples of a run that is training in this folder.
         with claim(folder):
             settings = with_data(settings, data, folder)
@@ -371,11 +373,11 @@ def train(
         # The caller gets the callback's exception, without the wrapper in its traceback.
         raise failure.error from failure.error.__cause__
     finally:
-        # The loop sets the threads of the process, which belongs to the caller.
+        # The loop sets the number of threads of this process, which belongs to the caller.
         torch.set_num_threads(threads)
     if outcome.exit_code:
         if is_rank_zero():
-            console.print(f"stopped and saved after update {outcome.update}; the same call resumes it")
+            console.print(f"stopped and saved after update {outcome.update}; the same call resumes the run")
         # Training only noted the signal, so that it could save first. Raise it again: Ctrl-C then reaches the caller as
         # a KeyboardInterrupt.
         signal.raise_signal(outcome.exit_code - 128)

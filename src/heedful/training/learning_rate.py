@@ -66,7 +66,7 @@ SCHEDULES: dict[str, Callable[[Clock], float]] = {
 
 
 def learning_rate(config: OptimizerConfig, step: int, total: int | float, d_model: int) -> float:
-    """Compute the learning rate of update `step`, counted from 1, in a run of `total` updates, perhaps estimated."""
+    """Compute the learning rate of update `step`, counted from 1, in a run of `total` (perhaps estimated) updates."""
     # Schedules return factors of `lr`, so the minimum rate becomes a factor as well.
     clock = Clock(step, config.warmup, total, d_model, config.min_lr / config.lr)
     return config.lr * SCHEDULES[config.schedule](clock)
@@ -90,7 +90,7 @@ def rate_line(recipe: Recipe, updates: int | None = None) -> str:
         when = f"the last update ({train.max_updates:,})" if len(limits) == 1 else f"the end: {end}{about}"
         line += f", {rate:.3g} at {when}"
     else:
-        line += f", which does not depend on where the run ends: {end}"
+        line += f", whose rate does not depend on where the run ends ({end})"
     if last is not None and last <= optimizer.warmup:
         line += f"; the run ends during the warm-up: lower optimizer.warmup, which is {optimizer.warmup:,}"
     return line

@@ -33,7 +33,7 @@ TIMINGS = "timings.jsonl"
 class LogFile:
     """JSONL log file of a run; on resuming, records after the checkpoint's update are dropped.
 
-    Lines that cannot be written wait in memory, and are written before the next record; until then OSErrors are raised.
+    A write that fails raises an OSError; its lines wait in memory, and are written before the next record.
     """
 
     def __init__(self, path: Path, update: int) -> None:
@@ -124,7 +124,7 @@ def finite_or_none(value: Any) -> Any:
 def cannot_write(path: Path, error: OSError) -> RunError:
     return RunError(
         f"cannot write {path} ({error.strerror or error}): check the disk's free space and permissions; the same "
-        "command resumes"
+        "command resumes the run"
     )
 
 
@@ -160,7 +160,7 @@ def is_written(folder: Path, update: int) -> bool:
 
 
 def tensorboard(folder: Path, update: int) -> Any:
-    """Create a TensorBoard SummaryWriter for a run, which drops points after `update`."""
+    """Create a run's TensorBoard SummaryWriter, which drops points after `update`."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
@@ -310,7 +310,7 @@ class RunLogger(Logger):
         self.since, self.tokens = time.perf_counter(), 0
 
     def draw_bar(self) -> None:
-        """Draw the progress bar, followed by as many of the last values as fit in the line."""
+        """Draw the progress bar, followed by as many of the last values as fit on the line."""
         parts = (self.reporter.figures, self.speed(), self.values)
         sentence = ", ".join(part for part in parts if part)
         line = shortened(sentence, beside_bar(self.console.width))

@@ -61,7 +61,7 @@ def train(
     Args:
         recipe: The recipe.
         folder: The run folder.
-        console: The terminal.
+        console: The console to print to.
         data: The folder with the prepared data, which several runs may share; None: `data` in the run folder.
         resume_options: What may differ from the interrupted run in the folder.
         callbacks: Called during training; with several processes, only on rank zero.
@@ -95,8 +95,7 @@ def train(
             updates = None if recipe.train.max_minutes is not None else expected_updates(trainer)
             logger.say(rate_line(trainer.recipe, updates))
 
-            # The loop itself: updates until a limit of the recipe is reached, or any of the processes receives a
-            # signal.
+            # The loop itself: updates until a limit of the recipe is reached, or any process receives a signal.
             try:
                 trainer.begin(logger, callbacks)
                 while not trainer.is_finished() and not interruption.of_any(reducer):
@@ -167,13 +166,14 @@ def open_trainer(
 
 
 def decided_settings(recipe: Recipe, saved: Checkpoint | None, say: Callable[[str], None]) -> dict[str, Any]:
-    """Decide the settings that a recipe leaves open: a resumed run keeps its own, and a new one fits this machine.
+    """Decide the settings that a recipe leaves open: a resumed run keeps its own; a new one suits this machine.
 
     Choices that a user may not expect are printed.
     """
     train, begun = recipe.train, saved.recipe if saved else recipe
 
-    # precision = "auto" is the faster one on this machine. The reason is also printed if the recipe sets a slower one.
+    # precision = "auto" selects the faster one on this machine. The reason is also printed if the recipe sets a slower
+    # one.
     device = choose_device(train.device)
     precision, choice = train.precision, choose_precision(device)
     if precision == "auto" and not saved:
@@ -185,17 +185,17 @@ def decided_settings(recipe: Recipe, saved: Checkpoint | None, say: Callable[[st
     if precision == "float16" and device.type == "cpu":
         say("precision: float16, which is for GPUs and slow on a CPU")
     elif precision == "float16" and choice.precision == "bfloat16":
-        say(f"precision: float16, but {choice.reason}, which needs no scaled loss")
+        say(f"precision: float16, but {choice.reason}, which needs no loss scaling")
     elif precision in ("bfloat16", "autocast") and choice.precision == "float32":
         say(f"precision: {precision}, which is slow on this machine ({choice.reason})")
 
     # Regression labels are standardised; a run of an older version has learned them unchanged.
     mean, scale = begun.data.label_mean, begun.data.label_scale
     if (mean, scale) != (recipe.data.label_mean, recipe.data.label_scale):
-        say(f"the run resumes with data.label_mean = {mean} and data.label_scale = {scale}, as it was started")
+        say(f"the run resumes with data.label_mean = {mean} and data.label_scale = {scale}, its original values")
 
-    # A model converted from a format without an output bias has one that only keeps some tokens from being predicted.
-    # It is frozen, so that the model can be converted back.
+    # A model converted from a format without an output bias has an output bias that only suppresses some tokens.
+    # This bias is frozen, so that the model can be converted back.
     frozen = begun.train.freeze
     if not saved and train.start is not None and train.lora is None:
         from heedful.training.warm_start import silences

@@ -1,10 +1,9 @@
 """Dynamic scaling of the loss for training in float16 (Micikevicius et al. 2018, section 3.2).
 
-The smallest float16 number is 6e-8, but many gradients are smaller. They are kept if the loss is multiplied by a
-large factor before the backward pass, and the gradients are divided by it afterwards. With a factor that is too large
-they overflow; then the same gradient is computed again with half the factor. So no update is lost: the data, the
-dropout and the learning rate of an update do not depend on the factor. All factors are powers of two, so that
-multiplication is exact.
+The smallest float16 number is 6e-8, but many gradients are smaller. They are preserved if the loss is multiplied by a
+large factor before the backward pass, and the gradients are divided by it afterwards. If the factor is too large, the
+gradients overflow, and are computed again with half the factor. So no update is lost: the data, the dropout and the
+learning rate of an update do not depend on the factor. All factors are powers of two, so that multiplication is exact.
 """
 
 from dataclasses import dataclass

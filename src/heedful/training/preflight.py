@@ -148,7 +148,7 @@ def check_data(
 def read_beginnings(
     reader: type[ExampleReader], recipe: Recipe, extra: Sequence[CorpusConfig], problems: list[str]
 ) -> None:
-    """Read the first examples of each corpus, and collect their errors; a missing data folder is one error."""
+    """Read the first examples of each corpus, and collect their errors; a missing data folder is a single error."""
     root, valid = Path(recipe.data.root), [recipe.data.valid] if recipe.data.valid else []
     corpora = (*recipe.data.train, *valid, *extra)
     if not root.is_dir() and not all(Path(corpus.source).is_absolute() for corpus in corpora):

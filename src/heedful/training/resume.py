@@ -32,7 +32,7 @@ OUTPUT_BIAS = "output.bias"  # a run that starts from a converted model may free
 
 
 class ResumeOptions(NamedTuple):
-    """Options for resuming: how strict it is about damaged checkpoints, and which settings may have changed."""
+    """Options for resuming: how strictly to treat damaged checkpoints, and which settings may have changed."""
 
     strict: bool = False  # True: a damaged newest checkpoint is an error, and the run does not resume from an older one
     allowed_changes: tuple[str, ...] = ()  # dotted keys of the recipe that may have changed
@@ -62,7 +62,7 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed_changes: Collectio
     if set(now.get(also, ())) <= set(begun.get(also, ())):
         begun[also] = now.get(also)
 
-    # With a different value of any other key, it would be neither the old run nor a new one.
+    # With a different value of any other key, the resumed run would be neither the old run nor a new one.
     changes = {
         key: f"{key} is {now.get(key)!r}, but the run was started with {begun.get(key)!r}"
         for key in sorted(now.keys() | begun.keys())

@@ -27,7 +27,7 @@ REGISTER = 16  # float32 numbers in the widest CPU register
 
 
 class Root(nn.Module):
-    """Module around a model, whose forward pass computes the losses, so FSDP gathers the weights outside of blocks."""
+    """Module around a model that computes its losses, so that FSDP also gathers the weights outside of blocks."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ def without_rows(model: nn.Module) -> list[str]:
 
 
 class UnevenShards:
-    """Sharded parameters whose rows do not fill registers, such as vectors: every process updates them as a whole.
+    """Sharded parameters whose rows do not fill whole registers, such as vectors; every process updates them whole.
 
     At the end of a tensor, numbers that do not fill a register are rounded differently. If each shard had its own end,
     a sharded update would differ in the last bits. Parameters with other shapes, nearly all weights, are updated by

@@ -1,4 +1,4 @@
-"""Signals during training: after Ctrl-C, SIGTERM or others, a run saves and ends; a second signal ends it at once."""
+"""Signals during training: after Ctrl-C, SIGTERM or the like, a run saves and ends; a second signal ends it at once."""
 
 import signal
 import threading
@@ -9,13 +9,13 @@ from types import FrameType
 
 from heedful.distributed.reducer import Reducer, launched_by_torchrun, launcher_has_ended
 
-ECHO = 5.0  # seconds within which a process of torchrun may get a signal twice: from torchrun and from its sender
+ECHO = 5.0  # seconds within which a process under torchrun may get a signal twice: from torchrun and from the sender
 
 
 class Work:
-    """Work that a signal may abandon halfway: a pass of an update or a validation, which changes no weights.
+    """Work that a signal may abandon halfway, because it changes no weights: the passes of an update, or a validation.
 
-    So a checkpoint saved while it runs is the one that would have been saved before it.
+    So a checkpoint saved during the work equals one saved before it.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Work:
 
     @contextmanager
     def abandonable(self, save: Callable[[], object]) -> Iterator[None]:
-        """Let `abandon` interrupt the work in the block; another thread calls `save` to save the state before it."""
+        """Let `abandon` interrupt the work in the block; another thread then calls `save` to save the earlier state."""
         with self.lock:
             self.save = save
         try:
@@ -61,7 +61,7 @@ class Interruption:
 
     @classmethod
     def handled_signals(cls) -> list[signal.Signals]:
-        """List the signals that interrupt this process: those not ignored in the main thread, and none in others."""
+        """List the signals that interrupt this process: those not ignored, or none outside of the main thread."""
         if threading.current_thread() is not threading.main_thread():
             return []
         numbers = [signal.Signals[name] for name in cls.SIGNALS if name in signal.Signals.__members__]

@@ -62,7 +62,7 @@ def checksum(model: nn.Module) -> int:
 
 def check_model_fits(recipe: Recipe, build: Callable[[], nn.Module], device: torch.device) -> None:
     """Check that a model with its gradient fits into the memory of this machine, before the model is built."""
-    # Build the model once without allocating memory: a model of terabytes is rejected, instead of hanging the machine.
+    # Build the model once without allocating memory: a terabyte-sized model is rejected instead of hanging the machine.
     memory = total_memory()
     with unallocated():
         parameters = count_parameters(build())
@@ -122,8 +122,8 @@ def memory_errors(train: TrainConfig, what: Callable[[], str]) -> Iterator[None]
         raise RunError(
             f"out of memory for {what()}: start another run with "
             f"--set train.batch_tokens={max(1, train.batch_tokens // 2)} "
-            f"--set train.accumulate={2 * train.accumulate}, the same tokens per update in smaller batches; with more "
-            "memory the same command resumes"
+            f"--set train.accumulate={2 * train.accumulate}, for the same tokens per update in smaller batches; with "
+            "more memory, the same command resumes this run"
         ) from error
 
 

@@ -3,9 +3,9 @@
 `Trainer.update` is the core: it loads the batches of one update, updates the weights and the counters, and then logs,
 saves and validates if these are due. The arithmetic of an update is in `training_step`, the order of a run in `loop`.
 
-Terms: the *indices* of a batch are the numbers of its examples, as an array like those of a PyTorch batch sampler; a
-*batch* contains the tensors made from these examples. A batch is a pure function of its indices and its epoch, so
-neither prefetching workers nor an interruption changes the results.
+Terms: the *indices* of a batch are the numbers of its examples, as an array like those that a PyTorch batch sampler
+yields; a *batch* contains the tensors made from these examples. A batch is a pure function of its indices and its
+epoch, so neither prefetching workers nor an interruption changes the results.
 """
 
 import time
@@ -314,10 +314,10 @@ class Trainer:
         # An update without a finite gradient has left the weights unchanged; many in a row end the run.
         state.skipped += not update.finite
         state.skipped_in_a_row = 0 if update.finite else state.skipped_in_a_row + 1
-        replay = f"`heedful replay {self.folder} {state.update}` shows where it begins"
+        replay = f"`heedful replay {self.folder} {state.update}` shows the first tensor that is not finite"
         if state.skipped_in_a_row == MAX_SKIPPED:
             raise DivergedError(
-                f"no finite gradient in {MAX_SKIPPED} updates up to {state.update}: the run has diverged; "
+                f"no finite gradient in the last {MAX_SKIPPED} updates, up to {state.update}: the run has diverged; "
                 "start a new one with a lower optimizer.lr, a longer optimizer.warmup or optimizer.clip_norm = 1.0; "
                 f"{replay}"
             )
@@ -364,7 +364,7 @@ class Trainer:
 
     @torch.no_grad()
     def evaluated(self) -> Results | None:
-        """Return the results of the float32 weights on the validation set; None without a validation set."""
+        """Evaluate the float32 weights on the validation set; return None without one."""
         model = self.model
         if self.reducer.mesh is not None:
             from heedful.training.sharding import whole_model
@@ -477,7 +477,7 @@ class Trainer:
         return average([self.checkpoints.path(update) for update in updates])
 
     def scores_of(self, updates: Updates) -> Scores | None:
-        """Score the mean of saved checkpoints on the validation set; the scores of a single one may be in the log."""
+        """Score the mean of saved checkpoints on the validation set; for a single one, use any scores in the log."""
         if len(updates) == 1 and (logged := self.logged(updates[0])):
             return logged
         mean = self.mean(updates) if self.reducer.is_rank_zero else {}

@@ -124,9 +124,9 @@ def note_time(state: TrainerState, train: TrainConfig) -> None:
 
 
 def last_update(train: TrainConfig, state: TrainerState, batches: int) -> int | float:
-    """Estimate the last update of a run from the share of each limit that its next update completes.
+    """Estimate the last update of a run from the share of each limit that is used up after the next update.
 
-    A schedule over this number ends with the run, whichever limit ends it, and depends only on the state.
+    A schedule over this many updates ends with the run, whichever limit ends it, and depends only on the state.
     """
     number = state.update + 1
     if state.shares is None:

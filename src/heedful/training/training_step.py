@@ -101,7 +101,7 @@ class TrainingStep:
         Args:
             batches: The batches of this process; may be empty if other processes have some.
             number: The number of the update.
-            total: The number of batches of all processes; those beyond it are padding, and do not count.
+            total: The number of batches of all processes; batches beyond it are padding, and do not count.
             last: The update with which the run ends, perhaps estimated; None: `train.max_updates`.
             passes: Context manager around forward and backward passes, which change no weights.
         """
@@ -206,7 +206,7 @@ class Precision:
     """
 
     dtype = torch.float32  # of the optimizer's matrix multiplications
-    autocast: torch.dtype | None = None  # of the model's matrix multiplications under torch.autocast; None: without it
+    autocast: torch.dtype | None = None  # of the model's matrix multiplications under torch.autocast; None: no autocast
 
     def __init__(self, model: nn.Module) -> None:
         self.replica = model

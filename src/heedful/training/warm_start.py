@@ -1,4 +1,4 @@
-"""Warm start: a run that starts with the weights of one or two trained models, some of which it may freeze."""
+"""Warm start: a run that starts with the weights of one or two trained models, and may freeze some of them."""
 
 import copy
 import json
@@ -81,7 +81,7 @@ def freeze(model: Model, recipe: Recipe) -> None:
     for name in weights_below("train.freeze", recipe.train.freeze, parameters):
         parameters[name].requires_grad_(False)
     if is_frozen(model):
-        raise InputError("train.freeze leaves nothing to train; remove a part of the model from it")
+        raise InputError("train.freeze leaves nothing to train; list fewer parts of the model")
     for module in filter(is_frozen, model.modules()):
         for layer in module.modules():
             if isinstance(layer, Dropout):
@@ -135,7 +135,7 @@ def with_warm_start(recipe: Recipe) -> Recipe:
     for start in models:
         # Each model must have the shape that the other one has set.
         ours, theirs = asdict(recipe.model), asdict(shaped_like(start, recipe))
-        if conflicts := [f"{key} is {theirs[key]!r} and {ours[key]!r}" for key in ours if ours[key] != theirs[key]]:
+        if conflicts := [f"{key} is {theirs[key]!r} or {ours[key]!r}" for key in ours if ours[key] != theirs[key]]:
             raise InputError(
                 f"{start.path} and {recipe.train.start_decoder} cannot be halves of one model: {'; '.join(conflicts)}; "
                 "use models with the same shape"
@@ -167,8 +167,9 @@ def start_models(recipe: Recipe) -> Iterator[LoadedModel]:
             start = with_chosen_layers(start, recipe.train)
         elif not (FAMILIES[start.recipe.model.family].causal and takes_pairs(recipe)):
             raise InputError(
-                f"train.start_decoder = {start.path}: a language model initializes the decoder of an encoder-decoder, "
-                f'not a model of family "{start.recipe.model.family}" for the task "{recipe.task}"; use train.start'
+                f"train.start_decoder = {start.path}: only a language model can initialise the decoder of an "
+                f'encoder-decoder; this model is of family "{start.recipe.model.family}", and the task is '
+                f'"{recipe.task}"; use train.start'
             )
         yield start
 
@@ -203,13 +204,13 @@ def check_family(start: LoadedModel, recipe: Recipe) -> None:
     if theirs != ours:
         raise InputError(
             f'train.start = {start.path}: this model reads {INPUT_NAMES[theirs]}, but one for the task "{recipe.task}" '
-            f"reads {INPUT_NAMES[ours]}; start from a model that reads the same, or leave train.start out"
+            f"reads {INPUT_NAMES[ours]}; start from one that reads {INPUT_NAMES[ours]}, or leave train.start out"
         )
     architecture = start.recipe.model.architecture
     if architecture != recipe.model.architecture:
         raise InputError(
             f'train.start = {start.path}: this is a model with model.architecture = "{architecture}", but the recipe '
-            f'has "{recipe.model.architecture}"; start from a model of this architecture, or leave train.start out'
+            f'has "{recipe.model.architecture}"; start from a model of that architecture, or leave train.start out'
         )
     family, families = start.recipe.model.family, find_task(recipe.task).spec.families
     if takes_pairs(recipe):
@@ -346,7 +347,7 @@ def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
             parameter = id(model.get_parameter(ours))
             if parameter in parameters:
                 raise InputError(
-                    f"{start.path}: its {theirs} would replace the weights that {ours} has started with; model.tie = "
+                    f"{start.path}: its {theirs} would overwrite the weights that {ours} has been given; model.tie = "
                     f'"{recipe.model.tie}" merges several matrices into one: set it to "output", or to "none"'
                 )
             parameters.add(parameter)
@@ -364,8 +365,8 @@ def weights_of(start: LoadedModel, model: Model) -> dict[str, Tensor]:
     if SEGMENTS in values and not model.has_segments:
         if start.recipe.model.learned_positions is None:
             raise InputError(
-                f"{start.path}: a model without segments can use its segment embeddings only with learned "
-                f'positions, but it has positions = "{start.recipe.model.positions}"; use one with segments = 0'
+                f"{start.path}: a model without segments can reuse its segment embeddings only with learned "
+                f'positions, but it has positions = "{start.recipe.model.positions}"; start from one with segments = 0'
             )
         values[POSITIONS] = values[POSITIONS] + values[SEGMENTS][0]
     return values
@@ -394,7 +395,7 @@ def resized_table(
 ) -> Float[Tensor, "N2 D"]:
     """Interpolate a table of learned positions bicubically on its grid (Dosovitskiy et al. 2021, section 3.2).
 
-    The position of the class token is kept. Rows after those of an image, which are not used, become zeros.
+    The position of the class token is kept. Unused rows, after those of an image, become zeros.
     """
     first = int(before.class_token)
     target = table.new_zeros(size, table.size(1))
@@ -470,7 +471,7 @@ def rows_of_pieces(theirs: TokenizerPair, ours: TokenizerPair, side: str) -> lis
 def preprocessing_note(start: Recipe, recipe: Recipe) -> str | None:
     """Format a note about inputs that a recipe preprocesses differently from a start model's training.
 
-    The recipe decides, but the formats of other toolkits have fixed preprocessing.
+    The recipe decides, but the formats of other toolkits assume fixed preprocessing.
     """
     if start.data.modality != recipe.data.modality:
         return None

@@ -8,7 +8,7 @@ import pytest
 
 from every_task import RECIPES
 from heedful.config.schema import Recipe, TokenizerConfig
-from heedful.data.readers.drop_report import REASONS, REMEDIES, DropReport, left_out_line
+from heedful.data.readers.drop_report import REASONS, REMEDIES, DropReport, left_out_line, phrase
 from heedful.tasks import TASKS
 
 TEXT = ["translation", "classification", "regression", "tagging", "language_model", "masked_lm", "span_qa"]
@@ -55,7 +55,9 @@ def test_many_examples_that_are_left_out_are_said_with_the_remedy(tmp_path):
     file.write_text("".join("\t".join(row) + "\n" for row in rows))
     lines = prepared(recipe, tmp_path / "prepared")
     [line] = [line for line in lines if "of the examples are left out" in line]
-    assert line.startswith("16% of the examples are left out, 60 of them for empty label (first: train.tsv, line 1);")
+    assert line.startswith(
+        "16% of the examples are left out, 60 of them for an empty label (first: train.tsv, line 1);"
+    )
 
 
 NO_EXAMPLES = {"header", "being a run, model or recipe folder"}
@@ -68,5 +70,5 @@ def test_each_reason_has_a_remedy(reason):
         drops.drop(reason, "a.tsv", line)
     drops.drop("header", "a.tsv", 1)
     assert left_out_line(drops, 91) is None
-    what = f"10% of the examples are left out, 10 of them for {reason} (first: a.tsv, line 0)"
+    what = f"10% of the examples are left out, 10 of them {phrase(reason)} (first: a.tsv, line 0)"
     assert left_out_line(drops, 90) == f"{what}; {REMEDIES[reason]}"

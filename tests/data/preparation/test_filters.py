@@ -146,7 +146,7 @@ def test_reports_count_merge_and_keep_the_first_example():
     second.drop("bad UTF-8", "b.en", 3)
     first.merge(second)
     assert first.rows() == [("bad UTF-8", 1, "b.en, line 3"), ("duplicate", 3, "a.en, line 7")]
-    assert str(first) == "4 dropped: 1 for bad UTF-8 (first: b.en, line 3), 3 for duplicate (first: a.en, line 7)"
+    assert str(first) == "4 dropped: 1 for bad UTF-8 (first: b.en, line 3), 3 for duplication (first: a.en, line 7)"
     assert str(DropReport()) == "0 dropped"
 
 
@@ -163,6 +163,6 @@ def test_what_is_remarked_upon_is_not_dropped():
     other.remark("cut", "b.tsv", 2)
     other.remark("empty", "b.tsv", 3)
     report.merge(other)
-    assert str(report) == "1 dropped: 1 for header (first: a.tsv, line 1)"
+    assert str(report) == "1 dropped: 1 as a header (first: a.tsv, line 1)"
     assert report.remarks() == [("cut", 2, "a.tsv, line 7"), ("empty", 1, "b.tsv, line 3")]
     assert DropReport.from_dict(json.loads(json.dumps(report.to_dict()))) == report

@@ -93,7 +93,7 @@ def test_bad_training_files_may_be_skipped_and_are_counted(files):
     assert data.report.counts == {"bad file": 2}
     first = f"{files}/train/left/00.png: the file is empty; remove it, or save it again"
     assert data.report.examples == {"bad file": first}
-    assert f"train: 31 files, 2 dropped: 2 for bad file (first: {first})" in said
+    assert f"train: 31 files, 2 dropped: 2 as unreadable (first: {first})" in said
     again: list[str] = []
     assert prepared(recipe(TASK, files, data={"bad_files": "skip"}), again).report == data.report
     assert any("prepared earlier" in line for line in again)
@@ -123,7 +123,7 @@ def test_bad_validation_files_are_never_skipped(files):
 def test_if_all_files_are_skipped_that_is_told(files):
     for path in files.glob("train/*/*.png"):
         path.write_bytes(b"x")
-    with pytest.raises(InputError, match=r"train: no files are left \(33 dropped: 33 for bad file \(first: .*left/00"):
+    with pytest.raises(InputError, match=r"train: no files are left \(33 dropped: 33 as unreadable \(first: .*left/00"):
         prepared(recipe(TASK, files, data={"bad_files": "skip"}))
 
 
@@ -224,7 +224,7 @@ def test_a_changed_byte_of_prepared_data_is_noticed_and_mended(files):
     path.write_bytes(content)
     said: list[str] = []
     prepared(recipe(TASK, files), said)
-    assert any("prepared again" in line for line in said)
+    assert any("preparing the data again" in line for line in said)
     assert path.read_bytes() != bytes(content)
 
 

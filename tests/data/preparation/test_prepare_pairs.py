@@ -116,7 +116,7 @@ def test_everything_that_is_dropped_is_counted_and_nothing_is_dropped_from_valid
 
 def test_duplicates_are_found_across_corpora(recipe, folder, told):
     doubled = with_data(recipe, train=(recipe.data.train[0], *recipe.data.train))
-    with pytest.raises(InputError, match=r"large\.en: no pairs are left \(101 dropped: 101 for duplicate"):
+    with pytest.raises(InputError, match=r"large\.en: no pairs are left \(101 dropped: 101 for duplication"):
         prepare_pairs(doubled, folder, told.append)
     doubled = with_data(doubled, filters=FilterConfig(duplicates=True))
     assert [len(store) for store in prepare_pairs(doubled, folder, told.append).train] == [101, 101, 53]
@@ -196,7 +196,7 @@ def test_data_that_an_older_version_prepared_is_prepared_again(recipe, folder, t
     (folder / "report.json").write_text(json.dumps(report))
     told.clear()
     prepare_pairs(recipe, folder, told.append)
-    assert told[0] == f"{folder}: prepared again (an older version of heedful prepared it)"
+    assert told[0] == f"{folder}: preparing the data again (an older version of heedful prepared it)"
     assert json.loads((folder / "report.json").read_text())["format"] == 2
 
 
@@ -269,7 +269,7 @@ def test_damaged_data_is_prepared_again(recipe, folder, told, victim, damage):
     if damage == "changed":
         path.write_bytes(content[:-3] + bytes(reversed(content[-3:-1])) + b"}")
     again = prepare_pairs(recipe, folder, told.append)
-    assert f"{folder}: prepared again" in " ".join(told)
+    assert f"{folder}: preparing the data again" in " ".join(told)
     assert [store.ids.tolist() for store in again.train] == [store.ids.tolist() for store in first.train]
     assert path.read_bytes() == content
 

@@ -67,11 +67,11 @@ def test_damage_is_mended_and_a_strange_folder_is_left_alone(recipe, tmp_path):
     whole = ids.read_bytes()
     ids.write_bytes(whole[:-2])
     again, told = prepared(recipe, tmp_path)
-    assert "prepared again" in told[0]
+    assert "preparing the data again" in told[0]
     assert (again.digest, ids.read_bytes()) == (first.digest, whole)
     (tmp_path / "data" / "report.json").write_text("mine")
     again, told = prepared(recipe, tmp_path)
-    assert "prepared again (report.json does not match its checksum)" in told[0]
+    assert "preparing the data again (report.json does not match its checksum)" in told[0]
     assert (again.digest, ids.read_bytes()) == (first.digest, whole)
     (tmp_path / "data" / "report.json").write_text("mine")
     (tmp_path / "data" / "thesis.txt").write_text("precious")

@@ -36,7 +36,7 @@ def test_data_with_a_damaged_report_is_prepared_again(report: str, text: Path) -
     prepare(text)
     before = (text / "data/train-0/ids.bin").read_bytes()
     (text / "data/report.json").write_text(report)
-    assert any("prepared again (report.json does not match its checksum)" in line for line in prepare(text))
+    assert any("preparing the data again (report.json does not match its checksum)" in line for line in prepare(text))
     assert (text / "data/train-0/ids.bin").read_bytes() == before
 
 

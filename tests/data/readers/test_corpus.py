@@ -184,7 +184,7 @@ def test_tables_are_read_by_column_name_or_number(folder, text, fields, expected
     [
         ("one\teins\ntwo\n", {}, r"a\.tsv, line 2: malformed row: 1 column"),
         ("one\teins\n\ntwo\tzwei\n", {}, r"a\.tsv, line 2: malformed row"),
-        ("one eins\n", {}, r"a\.tsv, line 1: 1 column"),
+        ("one eins\n", {}, r"a\.tsv, line 1: has 1 column"),
         ("source\teins\n", {}, r"no column is named 'target'; the first line has 'source', 'eins'"),
         (
             "id\ten\tde\n7\tone\teins\n",
@@ -193,7 +193,7 @@ def test_tables_are_read_by_column_name_or_number(folder, text, fields, expected
         ),
         ("one\teins\n", {"source_field": "en", "target_field": "de"}, r"no column is named 'en'.*source_field"),
         ("one\teins\n", {"source_field": "0", "target_field": "2"}, r"no column is named '0'"),
-        ("one\teins\n", {"source_field": "1", "target_field": "3"}, r"line 1: 2 columns, but column 3"),
+        ("one\teins\n", {"source_field": "1", "target_field": "3"}, r"line 1: has 2 columns, but column 3"),
         ("one\teins\n\xff\tzwei\n".encode("latin-1"), {}, r"a\.tsv, line 2, byte 1"),
     ],
 )

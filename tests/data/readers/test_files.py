@@ -95,7 +95,7 @@ def test_bad_utf8_is_named_with_file_line_byte_and_remedy(write):
 
 
 def test_bad_utf8_outside_of_recipes_is_not_explained_by_a_setting(write):
-    with pytest.raises(InputError, match=r"0xEF is not valid UTF-8; convert the file [^.]*$"):
+    with pytest.raises(InputError, match=r"0xEF is not valid UTF-8; convert the file, [^.]*$"):
         list(read_lines(write(b"fine\nna\xefve\n")))
 
 

@@ -146,7 +146,11 @@ def test_an_absolute_name_in_a_table_is_taken_as_it_is(tmp_path):
         ("list.tsv", "source\ttarget\na.png\n", r"list.tsv, line 2: .*"),
         ("list.jsonl", '{"source": "a.png"}\n', r"list.jsonl, line 1: .*target"),
         ("list.zip", "", r"list.zip: images come from a folder .* or from one table \(.tsv, .csv, .jsonl, .txt\)"),
-        ("all/cat.png", "", r"all: contains no folders with images \(.png, .jpg.*\); put those of each class into"),
+        (
+            "all/cat.png",
+            "",
+            r"all: contains no folders with images \(.png, .jpg.*\); put the images of each class into",
+        ),
         ("all/cat/a.wav", "", r"all: contains no folders with images"),
         ("other", "", r"all: no such folder or table; correct the name, or give --data FOLDER"),
     ],

@@ -25,7 +25,7 @@ def test_lines_are_numbered_as_they_stand_in_the_file():
         ("a b c d pair", "line 2: has 1 column "),
         ("a\t \tc\td\tpair", "line 2: text B is empty"),
         ("a\tb\tc\t\tpair", "line 2: form B is empty"),
-        ("a\tb\tc\td\tfair", "line 2: the kind is pair or control, not 'fair'"),
+        ("a\tb\tc\td\tfair", "line 2: the kind must be pair or control, not 'fair'"),
         ("a\tb\tc\t c\tpair", "line 2: the two forms are the same"),
     ],
 )

@@ -157,7 +157,7 @@ def hold_scales(model, run):
 
 def test_without_residual_connections_a_logit_has_no_parts():
     subject = generator(replace(SHAPES["pre"], residual=False))
-    with pytest.raises(InputError, match=r"model\.residual = false: a logit is not a sum of parts"):
+    with pytest.raises(InputError, match=r"model\.residual = false: without residual connections"):
         attribute(subject.model, trace(subject, TEXT), 3, 7)
 
 
@@ -193,7 +193,7 @@ def test_the_difference_of_two_tokens_does_not_know_what_all_logits_share():
 def test_what_is_not_there_is_refused_by_name(place, token):
     subject = subjects.generator()
     wrong = "position" if place != 2 else "token"
-    with pytest.raises(InputError, match=rf"{wrong} -?\d+ must be from 0 to \d+"):
+    with pytest.raises(InputError, match=rf"{wrong} -?\d+: must be from 0 to \d+"):
         attribute(subject.model, trace(subject, TEXT), place, token)
 
 

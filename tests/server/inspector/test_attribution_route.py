@@ -29,8 +29,8 @@ def test_the_parts_of_a_logit_sum_to_it(server, model):
     [
         ("gpt", "place=1", "give the logit"),
         ("gpt", "place=1&token=-1", "token='-1' is not a non-negative integer"),
-        ("gpt", "place=999&token=5", "position 999 must be from 0 to"),
-        ("gpt", "place=1&token=99999", "token 99999 must be from 0 to"),
+        ("gpt", "place=999&token=5", "position 999: must be from 0 to"),
+        ("gpt", "place=1&token=99999", "token 99999: must be from 0 to"),
         ("classes", "place=0&token=1", "a TextClassifier does not predict tokens"),
     ],
 )

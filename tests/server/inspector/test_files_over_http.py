@@ -70,7 +70,7 @@ def test_another_file_of_the_same_name_is_another_look(server):
             413,
             "but the limit is 8,000,000; make it smaller",
         ),
-        ({"model": "captioning", "file": encoded(b"x" * (MAX_FILE + 200_000))}, 413, "a request has at most"),
+        ({"model": "captioning", "file": encoded(b"x" * (MAX_FILE + 200_000))}, 413, "a request may have at most"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused_with_words_for_the_page(server, question, status, words):

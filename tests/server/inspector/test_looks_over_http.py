@@ -106,7 +106,7 @@ def test_what_somebody_writes_comes_back_as_text(server):
         ({"text": " \n"}, 400, "the text is empty"),
         ({}, 400, "text: Field required"),
         ({"text": 7}, 400, "text: Input should be a valid string"),
-        ({"text": TEXT, "beams": 3}, 400, "unknown: beams; valid names are alpha, beam"),
+        ({"text": TEXT, "beams": 3}, 400, "unknown fields: beams; valid names are alpha, beam"),
         ({"text": TEXT, "beam": 0}, 400, "beam = 0: must be from 1 to 20"),
         ({"text": TEXT, "alpha": -1.0}, 400, "alpha = -1.0: must be from 0 to 10"),
         (
@@ -168,7 +168,7 @@ def test_what_is_too_long_is_refused_in_words(server):
         ("none", 404, "no longer in the cache"),
         ("none/tensors", 404, "no longer in the cache"),
         ("{id}/tensors?names=enc.9.norm", 400, "the tensor enc.9.norm does not exist"),
-        ("{id}/tensors?names=enc.norm&stored=f8", 400, "stored as"),
+        ("{id}/tensors?names=enc.norm&stored=f8", 400, "the encodings are"),
         ("{id}/tensors?names=dec.1.cross.q&head=2", 400, "head 2"),
         ("{id}/tensors?head=-1", 400, "not a non-negative integer"),
         ("{id}/tensors?head=²", 400, "not a non-negative integer"),

@@ -50,20 +50,20 @@ def test_no_possible_width_is_nearer_than_the_one_proposed(tmp_path):
     [
         (Budget(), 3, 1.0, []),
         (Budget(updates=19), 19, 1.0, []),
-        (Budget(updates=19), 12, 1.0, ["has 12 updates of --updates 19"]),
-        (Budget(updates=19), None, None, ["has an unknown number of updates of --updates 19"]),
+        (Budget(updates=19), 12, 1.0, ["has 12 updates instead of --updates 19"]),
+        (Budget(updates=19), None, None, ["has an unknown number of updates instead of --updates 19"]),
         (Budget(minutes=1.0), 12, 61.0, []),
         (
             Budget(minutes=1.0),
             19,
             30.0,
-            ["was trained for 0.5 minutes of --minutes 1: its recipe ends training earlier"],
+            ["was trained for 0.5 minutes instead of --minutes 1: its recipe ends training earlier"],
         ),
         (
             Budget(minutes=1.0),
             19,
             None,
-            ["was trained for an unknown time of --minutes 1: its recipe ends training earlier"],
+            ["was trained for an unknown time instead of --minutes 1: its recipe ends training earlier"],
         ),
         (Budget(updates=19, minutes=1.0), 12, 61.0, []),
         (Budget(parameters=99), 19, 30.0, []),
@@ -78,6 +78,6 @@ def test_a_training_that_ended_before_its_budget_is_told(budget, updates, second
 def test_a_learning_rate_that_did_not_reach_its_end_is_told(tmp_path):
     falling = recipe(tmp_path, optimizer={"schedule": "linear"})
     assert Budget(minutes=1.0).remarks(falling, 12, 61.0, 100) == [
-        'its learning rate (schedule "linear") would have fallen until update 19, not 12'
+        'has a learning rate (schedule "linear") that would fall until update 19, not 12'
     ]
     assert Budget(minutes=1.0).remarks(falling, 19, 61.0, 100) == []

@@ -216,9 +216,9 @@ def test_a_process_that_is_killed_is_told(compare, tmp_path, monkeypatch):
     assert a.error.startswith("its process was killed, probably because memory ran out")
     monkeypatch.setattr(module, "run_process", lambda _: (3, None))
     [a] = compare("a=HERE/toy.toml", updates=2).report.systems
-    assert a.error == "its process ended with exit code 3 without a result"
+    assert a.error == "its process exited with code 3 and wrote no result"
     text = (tmp_path / "out/report.md").read_text()
-    assert "without a result" in text
+    assert "wrote no result" in text
     assert "| parameters" not in text
 
 
@@ -234,7 +234,7 @@ def test_a_diverged_system_says_so(compare, monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        (["b:tokenizer.vocab_size=19"], "differ from those of a"),
+        (["b:tokenizer.vocab_size=19"], "differs from that of a"),
         (["b:data.valid.source=test.src", "b:data.valid.target=test.tgt"], "validation text or tokenizer differ"),
         (["b:data.test.source=valid.src", "b:data.test.target=valid.tgt"], "its test set (data.test) differs from"),
         (["b:task=text_to_text"], 'its task is "text_to_text", but that of a is "translation"'),
@@ -288,7 +288,7 @@ def test_a_trained_run_and_a_trained_model_are_loaded(compared, compare, tmp_pat
     assert outcome.exit_code == 0
     assert run.measured.test.scores == before.report.systems[0].measured.test.scores
     assert run.curves.against("updates", "loss") == before.report.systems[0].curves.against("updates", "loss")
-    assert run.remarks == ["has 17 updates of --updates 1"]
+    assert run.remarks == ["has 17 updates instead of --updates 1"]
     assert (model.measured.updates, model.curves.values) == (None, {})
     assert model.measured.flops_per_update == before.report.systems[1].measured.flops_per_update
     assert new.measured.updates == 1

@@ -65,7 +65,7 @@ def test_a_budget_is_told_in_words():
     every = report(0.5)
     assert "No budget was set" in introduction(every)[0]
     told = introduction(Report(**{**vars(every), "budget": Budget(400, 1.5, 2_600_000)}))[0]
-    assert "Equal budget: 400 updates and 1.5 minutes of training and 2,600,000 parameters (up to 5%)." in told
+    assert "Equal budget: 400 updates and 1.5 minutes of training and 2,600,000 parameters (within 5%)." in told
 
 
 def test_large_numbers_are_short():

@@ -29,7 +29,7 @@ def test_an_interrupted_comparison_goes_on_to_the_same_models(compare, tmp_path)
         time.sleep(0.01)
     os.kill(begun.pid, signal.SIGTERM)
     assert begun.follow() == 143, begun.said()
-    assert "the same command resumes it" in begun.said()
+    assert "the same command resumes the comparison" in begun.said()
     assert not (tmp_path / "parts/runs/a/result.json").exists()
     states = [system["state"] for system in json.loads((tmp_path / "parts/report.json").read_text())["systems"]]
     assert states == ["waiting", "waiting"]
@@ -63,7 +63,7 @@ def test_no_training_goes_on_without_the_comparison_that_began_it(compare, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("code", "words"), [(-9, "because memory ran out"), (-15, "exit code -15"), (3, "exit code 3")]
+    ("code", "words"), [(-9, "because memory ran out"), (-15, "with code -15"), (3, "with code 3")]
 )
 def test_the_end_of_a_process_is_explained_on_a_system_without_signals_too(code, words, monkeypatch):
     monkeypatch.delattr(signal, "SIGKILL")  # as on Windows

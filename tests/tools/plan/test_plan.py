@@ -194,7 +194,7 @@ def test_batches_of_prepared_data_are_real(tmp_path: Path) -> None:
     other = make_recipe(recipe, {"tokenizer.vocab_size": 102}, tmp_path)
     with pytest.raises(InputError, match="prepared from different data"):
         make_plan(other, Hardware(), tmp_path / "data")
-    with pytest.raises(InputError, match="has no prepared data"):
+    with pytest.raises(InputError, match="contains no prepared data"):
         make_plan(recipe, Hardware(), tmp_path)
 
 

@@ -128,7 +128,7 @@ def test_classes_copies_and_bad_files_are_counted(tmp_path):
 def test_if_no_file_can_be_read_that_is_told(tmp_path):
     (tmp_path / "left").mkdir()
     (tmp_path / "left/a.png").write_bytes(b"x")
-    with pytest.raises(InputError, match=r"no file can be read; the first: .*left/a.png: not an image"):
+    with pytest.raises(InputError, match=r"no file can be read; the first error: .*left/a.png: not an image"):
         surveyed(tmp_path)
 
 

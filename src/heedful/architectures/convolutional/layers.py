@@ -81,7 +81,7 @@ class GatedConvolution(nn.Module):
         self.linear = NormalisedLinear(self.size * config.width, 2 * config.width, 4 * (1 - config.dropout))
 
     def forward(self, x: Float[Tensor, "B C2 E"]) -> Float[Tensor, "B C E"]:
-        # B C+K-1 E to windows of K columns, B C KE, of which a linear layer is a convolution, to B C E.
+        # B C+K-1 E to windows of K columns, B C KE, to B C E: a linear layer over the windows is a convolution.
         return F.glu(self.linear(windows(self.dropout(x), self.size)))
 
 

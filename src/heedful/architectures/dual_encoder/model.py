@@ -24,7 +24,7 @@ MAX_SCALE = 100.0  # maximum factor of cosine similarities, which keeps the trai
 
 
 class ProjectedEncoder(nn.Module):
-    """Image or text encoder: a backbone, pooling, and a linear map without bias to vectors of length 1."""
+    """Image or text encoder: a backbone, pooling, and a bias-free linear map to unit vectors."""
 
     def __init__(self, config: ModelConfig, embedding: InputLayer, projection: int) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class DualEncoder(Model):
 
 
 class AtMost(torch.autograd.Function):
-    """Minimum of a number and a limit, with a gradient above the limit if gradient descent lowers the number.
+    """Minimum of a number and a limit; above the limit, only a gradient that would lower the number passes through.
 
     The gradient of `torch.minimum` is zero above the limit, so that the number could never fall below it again.
     """

@@ -99,7 +99,7 @@ RULES[DualEncoderConfig] = (
     Rule(
         KEYS.task,
         lambda r: r.task != TASK and not TASKS.is_custom(r.task),
-        'model.architecture = "dual_encoder" reads images and texts, but the task "{r.task}" has only one of them; '
+        'model.architecture = "dual_encoder" reads images and texts, but the task "{r.task}" has only one of the two; '
         f'set task = "{TASK}", or leave model.architecture out',
     ),
     Rule(
@@ -145,6 +145,6 @@ RULES[DualEncoderConfig] = (
     Rule(
         KEYS.image.mixup,
         lambda r: r.image.mixup > 0,
-        "a mixture of two images has no text; set image.mixup = 0.0",
+        "a mixture of two images has no matching text; set image.mixup = 0.0",
     ),
 )

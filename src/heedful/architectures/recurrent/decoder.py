@@ -96,7 +96,8 @@ class DecoderState(NamedTuple):
 class RecurrentDecoder(nn.Module, ABC):
     """Base class of recurrent decoders: embedded target tokens in, hidden states for the output projection out.
 
-    In decoders with attention, the weights pass through the module `alignment`, where the inspector records them.
+    In decoders with attention, the attention weights pass through the module `alignment`, where the inspector records
+    them.
     """
 
     def __init__(self, config: RecurrentConfig, inputs: int) -> None:
@@ -160,7 +161,7 @@ class PlainDecoder(RecurrentDecoder):
         super().__init__(config, config.d_model)
 
     def attend(self, hidden: Float[Tensor, "R T D"], source: EncodedSource) -> Float[Tensor, "R T D"]:
-        """Combine hidden states with the source: without attention they are returned unchanged."""
+        """Combine hidden states with the source; this decoder, which has no attention, returns them unchanged."""
         del source
         return hidden
 
@@ -188,7 +189,7 @@ class PlainDecoder(RecurrentDecoder):
 class LuongDecoder(PlainDecoder):
     """Recurrent decoder with attention after its layers: tanh(W [context; hidden]) (Luong et al. 2015, section 3).
 
-    With input feeding, the layers read the last output together with each token (section 3.3).
+    With input feeding, the layers read the previous output together with each token (section 3.3).
     """
 
     def __init__(self, config: RecurrentConfig) -> None:

@@ -129,7 +129,7 @@ def gate(
     before: Float[Tensor, "N U"],
     hidden: Float[Tensor, "T D"],
 ) -> Float[Tensor, "T D"]:
-    """Compute the values of a gate, from 0 to 1, over one sequence, which torch's kernels do not return.
+    """Compute the values of a gate (from 0 to 1) over one sequence; torch's kernels do not return these values.
 
     Args:
         layer: the layer.
@@ -223,7 +223,7 @@ class RecurrentStack(nn.Module):
         states = cache.states if cache else self.begin(len(x)).states  # M N R U for each layer
         packed = packing.pack(x)
         first, *between, last = self.dropout.masks(packing, packed, len(self.layers) + 1)
-        # Reorder the states of rows as those of packed sequences, longest first.
+        # Reorder the states from rows to packed sequences, longest first.
         before = [state[:, :, packing.rows] for state in states]
         packed, after = self.advance(packed * first, packing.batch_sizes, before, between)
         if cache:

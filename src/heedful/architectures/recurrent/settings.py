@@ -41,7 +41,7 @@ class RecurrentConfig(TextModelConfig):
     """Attention score: `additive` (Bahdanau et al. 2015), or `dot`, `general` or `concat` (Luong et al. 2015)."""
 
     input_feeding: bool = False
-    """If `true`, a decoder with the attention of Luong et al. also reads its last output (section 3.3)."""
+    """If `true`, a decoder with the attention of Luong et al. also reads its previous output (section 3.3)."""
 
     pooler: Poolers = "none"
 

@@ -58,7 +58,7 @@ class MultichannelEmbedding(Embedding):
 
 
 class TextCNN(Backbone[InputLayer]):
-    """Backbone of a text CNN: computes the outputs of all filters at each token, for a maximum over the text."""
+    """Backbone of a text CNN: computes the outputs of all filters at each token, which are max-pooled over the text."""
 
     causal = False
     pooling = "max"

@@ -56,7 +56,7 @@ RULES[TextCNNConfig] = (
     Rule(
         text_cnn(KEYS).kernel_sizes,
         lambda r: min(text_cnn(r).kernel_sizes, default=0) < 1,
-        "model.kernel_sizes must contain at least one number of tokens, and none below 1; for example [3, 4, 5]",
+        "model.kernel_sizes must list at least one window size in tokens, and none below 1; for example [3, 4, 5]",
     ),
     Rule(
         text_cnn(KEYS).multichannel,
@@ -67,7 +67,6 @@ RULES[TextCNNConfig] = (
     Rule(
         text_cnn(KEYS).multichannel,
         lambda r: text_cnn(r).multichannel and r.data.modality != "text",
-        "model.multichannel = true has two channels of word vectors, but the task {r.task} reads no words; set it to "
-        "false",
+        "model.multichannel = true needs word vectors, but the task {r.task} reads no words; set it to false",
     ),
 )

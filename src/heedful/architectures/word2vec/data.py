@@ -364,7 +364,7 @@ class WordBlocks:
 
 
 def blocks(windows: WordWindows, window: int, length: int) -> WordBlocks:
-    """Split the words of a batch into blocks of `length` words, at least one, that cover all pairs of words."""
+    """Split the words of a batch into one or more blocks of `length` words, which together cover all pairs of words."""
     # Scoring pair by pair would read each vector many times. The vectors of a block and of the words around it are two
     # matrices, whose product contains all scores, and `in_window` selects the scores of pairs.
     count = len(windows.words)

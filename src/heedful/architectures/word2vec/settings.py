@@ -56,13 +56,13 @@ RULES[Word2VecConfig] = (
     Rule(
         word_vectors(KEYS).phrases,
         lambda r: any(threshold <= 0 for threshold in word_vectors(r).phrases),
-        "model.phrases lists scores that a phrase exceeds, one for each pass over the text; give numbers above 0, such "
-        "as [200.0, 100.0]",
+        "model.phrases lists the score that a phrase must exceed in each pass over the text; give numbers above 0, "
+        "such as [200.0, 100.0]",
     ),
     Rule(
         KEYS.model.source_vectors,
         lambda r: bool(r.model.source_vectors or r.model.target_vectors),
-        "word vectors start from random numbers here; leave model.source_vectors and model.target_vectors out",
+        "word2vec starts from random vectors; leave model.source_vectors and model.target_vectors out",
     ),
     Rule(
         KEYS.optimizer.name,

@@ -156,7 +156,7 @@ def log_probs(logits: np.ndarray, tokens: np.ndarray) -> np.ndarray:
 
 
 def _agreement(equal: int, our_scores: Sequence[Any], their_scores: Sequence[Any]) -> Agreement:
-    """Report how many outputs are equal, and the largest difference in a log-probability."""
+    """Return how many outputs are equal, and the largest difference in a log-probability."""
     pairs = zip(our_scores, their_scores, strict=True)
     differences = [np.abs(np.subtract(ours, theirs)).max() for ours, theirs in pairs]
     return Agreement(inputs=len(our_scores), equal=equal, difference=float(max(differences)), program=TITLE)

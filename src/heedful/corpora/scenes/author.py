@@ -61,7 +61,7 @@ class Author:
     """
 
     def __init__(self, rng: random.Random, strangers: bool):
-        """Sample with `rng`; with `strangers`, "he", "she" and "they" may be people that the scene does not name."""
+        """Sample with `rng`; with `strangers`, "he", "she" and "they" may refer to people outside the scene."""
         self._random = rng.random
         self._strangers = strangers
         self._used: set[Noun | Verb] = set()
@@ -173,7 +173,7 @@ class Author:
     def relate(self, phrase: Phrase, timed: bool) -> None:
         """Add a relative clause to a noun phrase, in which the noun is the subject or the object of a verb.
 
-        Unless it is `timed`, the relative clause has no separate time, except for how often something happens.
+        Unless `timed` is True, the clause has no time of its own, except for how often something happens.
         """
         phrase.determiner, phrase.owner, phrase.adjective = "the", None, None
         as_subject = phrase.noun in LIVING and self.chance(0.5)

@@ -17,8 +17,8 @@ def divide(
 ) -> dict[str, list[T]]:
     """Split generated items with distinct text into "train", "valid" and "test", by a checksum of the text alone.
 
-    One text in 16 is for validation and one for testing, whatever the seed and the sizes: a text that is for training
-    in one corpus is not for validation or testing in any corpus.
+    One text in 16 is for validation and another for testing, whatever the seed and the sizes: a training text of one
+    corpus is never a validation or test text of another.
 
     Args:
         items: An endless generator of items.

@@ -245,7 +245,7 @@ def nominal(item: Nominal | None, case: Case, role: str) -> list[Word]:
     if isinstance(item, Phrase):
         return _phrase(item, case, role, item.determiner)
     if isinstance(item, Pronoun):
-        # Pronouns for people follow their sex ("das Mädchen ... sie"), all others the gender of the noun.
+        # Pronouns for people follow natural gender ("das Mädchen ... sie"), all others the gender of the noun.
         if item.noun is None:
             row = "we" if item.plural else "I"
         else:

@@ -15,7 +15,7 @@ GROUPS = {
 }
 
 # The tenses that suit a verb, by its aspect; repeated ones are more likely. Nobody "is finding" (event) or "must lose"
-# (happening) something.
+# (happening) anything.
 TENSES = {
     "activity": ("progressive", "progressive", "past", "past", "habit", "perfect", "future", "modal"),
     "process": ("progressive", "progressive", "past", "past", "habit", "future", "modal"),

@@ -63,7 +63,7 @@ class ScenePair:
 
 
 def time_words(clause: object, texts: tuple[str, ...]) -> list[Word]:
-    """Express a time as one word that links to all of it, or as two that link to a half each: tonight, heute Abend."""
+    """Express a time as one word that links to all of it, or as two that each link to half: tonight, heute Abend."""
     links = (clause, "time first"), (clause, "time last")
     halves = (links,) if len(texts) == 1 else ((links[0],), (links[1],))
     return [Word(text, "time", half) for text, half in zip(texts, halves, strict=True)]

@@ -13,7 +13,7 @@ from heedful.corpora.scenes.sentence import sentence
 from heedful.corpora.scenes.tree import Clause, Nominal, Phrase, Pronoun, Scene
 from heedful.errors import InputError
 
-PATIENCE = 1000  # scenes sampled before a story is abandoned, which happens to one story in a few thousand
+PATIENCE = 1000  # attempts at a scene before its story is abandoned, as happens to one story in a few thousand
 WORDS = range(5, 21)  # number of words in an English sentence, including punctuation
 PROPS = nouns_of("text press thing garment dish container device vehicle plant")  # nothing edible
 CAST = (PEOPLE, LIVING, PROPS, PROPS, PLACES)  # the main character first; one more is from these or from LANDMARKS
@@ -74,7 +74,7 @@ class Narrator(Author):
         raise NobodyLeft
 
     def fresh(self, words: Sequence[W]) -> W:
-        """Sample a noun of the cast that is not in the scene yet, or a verb that has subjects and objects among these.
+        """Sample a noun of the cast that is not in the scene yet, or a verb with subjects and objects among such nouns.
 
         Raises:
             NobodyLeft: No word suits.
@@ -202,7 +202,7 @@ def story(seed: int, index: int, sentences: Sequence[int] = SENTENCES) -> list[S
 
 
 def express(language: str, scenes: Sequence[Scene]) -> list[str]:
-    """Express each scene of a story as a sentence of a language."""
+    """Express each scene of a story as a sentence in a language."""
     tongue = LANGUAGES[language]
     return [sentence(tongue.realise(scene), tongue.SPACE).text for scene in scenes]
 

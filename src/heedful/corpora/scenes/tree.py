@@ -1,6 +1,6 @@
 """Scenes as trees, independent of language: who does what to whom, where and when; statement, question or negation.
 
-Nodes compare by identity. Each word of a sentence refers to the nodes that it expresses, by which words are aligned.
+Nodes compare by identity. Words of a sentence refer to the nodes that they express, which is how they are aligned.
 """
 
 from dataclasses import dataclass
@@ -72,7 +72,7 @@ class Place:
 
 @dataclass(eq=False, slots=True)
 class Clause:
-    """A clause: a verb with subject, objects, place and time; its frame and `voice` determine which of them it has."""
+    """A clause: a verb with subject, objects, place and time; the verb's frame and `voice` determine which ones."""
 
     verb: Verb
     subject: Nominal

@@ -1,8 +1,8 @@
 """Shapes: an endless corpus of generated images, with captions in three languages and a bounding box for each word.
 
 An image shows one to three shapes on a light background. It has exactly one correct caption in English, German and
-Chinese, so that captions can be scored by exact match. `scene` has the shapes with their words and samples a
-scene, `captions` describes it, and `corpus` writes the files.
+Chinese, so that captions can be scored by exact match. `scene` defines the shapes with their words and samples
+scenes, `captions` describes them, and `corpus` writes the files.
 """
 
 import itertools

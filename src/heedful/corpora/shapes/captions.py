@@ -75,7 +75,7 @@ def caption(language: str, scene: Scene) -> Caption:
 
 
 def boxes(caption: Caption, scene: Scene) -> list[list[Any]]:
-    """Return a list for each word of a caption: first character, the one after the last, and the box of its object.
+    """Return for each word of a caption its first character, the one after its last, and the box of its object.
 
     The box is [left, top, right, bottom] in pixels, or None for a word without an object.
     """

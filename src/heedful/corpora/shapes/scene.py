@@ -54,7 +54,7 @@ def _turns(count: int) -> list[float]:
 
 
 def _star() -> Outline:
-    """Return a star with five points, with radius 1.05 at the tips and 0.44 between them, centred on its box."""
+    """Return a five-pointed star with radius 1.05 at the tips and 0.44 between them, centred in its box."""
     radii = [1.05 if step % 2 == 0 else 0.44 for step in range(10)]
     corners = zip(radii, _turns(10), strict=True)
     return tuple((radius * math.sin(turn), 0.1 - radius * math.cos(turn)) for radius, turn in corners)
@@ -140,8 +140,8 @@ Spot = tuple[int, int, int]  # x and y of the centre of an object, and its radiu
 
 COUNTS = (1, 2, 2, 2, 3, 3, 3, 3)  # objects in a scene; repeated numbers are more likely
 MARGIN = 2.0  # pixels between objects and the edge of the image
-ROOM = 4.0  # pixels by which a single object is shifted within its part of the image
-# For the first two of two objects, and of three, in pixels: minimum gap, maximum gap, and maximum sideways shift.
+ROOM = 4.0  # maximum shift of a single object within its part of the image, in pixels
+# For the first two objects in a scene of two and of three: minimum gap, maximum gap, maximum sideways shift, in pixels.
 PAIR, TRIPLE = (4.0, 12.0, 5.0), (6.0, 9.0, 2.0)
 GAP = (4.0, 8.0)  # pixels between the third object and the other two
 SHIFT = 1.0  # pixels by which the third object may be off the middle between the other two

@@ -73,8 +73,8 @@ class DataFolder(Generic[S]):
     """
 
     recipe: Recipe  # its data and tokenizer tables are used
-    # It is for this data only. Data prepared from something else is replaced; a run that must not resume with different
-    # data first compares `data_digest(recipe)` with the digest that it started with.
+    # A folder for this data only. Data prepared from something else is replaced; a run that must not resume with
+    # different data first compares `data_digest(recipe)` with the digest that it started with.
     folder: Path
     open_store: Callable[[Path], S]
     corpora: Mapping[str, Sequence[CorpusConfig]]  # of each store, by folder name; the validation data last
@@ -150,7 +150,7 @@ class DataFolder(Generic[S]):
 
 @contextmanager
 def read_only() -> Iterator[None]:
-    """Context manager in whose block prepared data is only read. Data that would have to be built is an error."""
+    """Context manager in whose block prepared data is only read. If data would have to be built, an error is raised."""
     token = ALLOW_BUILD.set(False)
     try:
         yield
@@ -193,21 +193,21 @@ def load_stored(folder: Path, digest: str, read: Callable[[DropReport], T], repo
     """
     stored = _stored_report(folder)
     if stored and stored[1:] == (1, digest):
-        report(f"{folder}: prepared again (an older version of heedful prepared it)")
+        report(f"{folder}: preparing the data again (an older version of heedful prepared it)")
     elif stored and stored[2] == DAMAGED:
-        report(f"{folder}: prepared again ({REPORT} does not match its checksum)")
+        report(f"{folder}: preparing the data again ({REPORT} does not match its checksum)")
     elif stored and stored[1:] == (FORMAT, digest):
         try:
             data = read(stored[0])
         except InputError as damage:
-            report(f"{folder}: prepared again ({damage})")
+            report(f"{folder}: preparing the data again ({damage})")
         else:
             report(f"{folder}: using the data prepared earlier")
             return data
     if not ALLOW_BUILD.get():
         raise InputError(
-            f"{folder}: prepared from different data or with different settings than the recipe's, damaged, "
-            "or from an older version; train with this recipe, and give RUN/data of that run"
+            f"{folder}: has no valid data for this recipe: it is missing, damaged, from an older version, or prepared "
+            "from different data or with different settings; train with this recipe, and give RUN/data of that run"
         )
     return None
 
@@ -409,11 +409,12 @@ class Overlap:
 
     def __str__(self) -> str:
         shared, limit = self.exact + self.near, MAX_EXAMPLE_CHARACTERS
+        verb = "is" if shared == 1 else "are"
         short = (text if len(text) <= limit else text[: limit - 3] + "..." for text in self.examples)
         return (
-            f"{shared:,} of {counted(self.texts, 'texts')} ({shared / self.texts:.1%}) also in the training data, "
-            f"{self.exact:,} word for word and {self.near:,} except for case and punctuation: "
-            f"{'; '.join(map(repr, short))}. They inflate its scores"
+            f"{shared:,} of {counted(self.texts, 'texts')} ({shared / self.texts:.1%}) {verb} also in the training "
+            f"data, {self.exact:,} word for word and {self.near:,} except for case and punctuation: "
+            f"{'; '.join(map(repr, short))}. Such texts inflate the scores"
         )
 
 

@@ -114,7 +114,8 @@ def check_passages(recipe: Recipe) -> None:
     config = TokenizerPair.load(Path(path)).source.config if path else recipe.tokenizer
     if not config.mask:
         where = f"{path}: this tokenizer has" if path else "the tokenizer would have"
-        raise InputError(f"{where} no <mask>, which replaces masked tokens; set tokenizer.mask = true")
+        remedy = "give one that was trained with tokenizer.mask = true" if path else "set tokenizer.mask = true"
+        raise InputError(f"{where} no <mask>, which replaces masked tokens; {remedy}")
 
 
 def fewest_documents(recipe: Recipe, most: int) -> int:
@@ -129,7 +130,7 @@ def long_lines(corpus: CorpusConfig, data: DataConfig) -> Iterator[str]:
 
 
 def all_texts(corpora: Sequence[CorpusConfig], recipe: Recipe, drops: DropReport) -> Iterator[str]:
-    """Yield the texts of all documents in some corpora, and count those that are left out in `drops`."""
+    """Yield the texts of all documents in some corpora; `drops` counts those that are left out."""
     texts = (document.text for corpus in corpora for document in read_documents(corpus, recipe.data, drops))
     source = corpora[0].source if corpora else ""  # in an evaluation, there are no training corpora, and none are read
     return at_least_one(texts, source, drops, "texts", "check the files")

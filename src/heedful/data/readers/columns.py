@@ -127,7 +127,7 @@ MAX_VALUE = 256  # number of characters of a stored value; longer values are has
 MAX_DISTINCT_LABELS = 100
 LABEL_CHARACTERS = 40  # maximum mean length of labels
 TEXT_CHARACTERS = 8  # minimum mean length of the cells of a text column, unless its name is well known
-MAX_CLASS_NUMBERS = 20  # up to this many distinct whole numbers may be classes that do not count up from 0 or 1
+MAX_CLASS_NUMBERS = 20  # up to this many distinct whole numbers may be classes even if they have gaps
 NOTE = re.compile(r"https?://|www\.|CC[ -]?BY|©|\(c\)")  # how URLs and licence notes begin
 
 Notation = Literal["point", "comma", "unclear"]
@@ -276,7 +276,7 @@ def columns_of(path: Path, data: DataConfig) -> list[Column]:
     policy: BadUtf8 = "replace" if data.bad_utf8 == "skip" else data.bad_utf8
     columns = _columns_of_objects(path, policy) if ending_of(path) == ".jsonl" else _columns_of_table(path, policy)
     if not columns or not columns[0].rows:
-        raise InputError(f"{path}: it has no rows; check the file")
+        raise InputError(f"{path}: has no rows; check the file")
     return columns
 
 

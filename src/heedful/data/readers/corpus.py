@@ -31,7 +31,7 @@ from heedful.data.readers.rows import (
     rows_of_table,
 )
 from heedful.errors import InputError
-from heedful.wording import counted
+from heedful.wording import counted, either
 
 if TYPE_CHECKING:
     import numpy as np
@@ -170,8 +170,9 @@ def _rows(corpus: CorpusConfig, data: DataConfig, fields: Fields) -> Iterator[Ra
     suffix = ending_of(corpus.source)
     if suffix not in TABLES:
         raise InputError(
-            f"{corpus.source}: one file contains {', '.join(fields.names)} if its name ends in {', '.join(TABLES)} (or "
-            "in one of these and .gz, .bz2 or .xz); if this is only text, give the file of labels or targets as target"
+            f"{corpus.source}: only a file whose name ends in {either(TABLES)} (.gz, .bz2 or .xz may follow) can "
+            f"contain all of {', '.join(fields.names)}; if this is only text, give the file of labels or targets as "
+            "target"
         )
     return TABLES[suffix](paths[0], fields, data.bad_utf8)
 

@@ -1,4 +1,4 @@
-"""Counts of the examples that readers and filters leave out, each under one reason, with the remedy."""
+"""Counts of the examples that readers and filters leave out, by reason, and a remedy for each reason."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +21,16 @@ Reason = Literal[
     "length ratio",
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)  # in the order in which the filters run
+PHRASES: dict[Reason, str] = {  # for the reasons whose name cannot simply follow "dropped for"
+    "header": "as a header",
+    "bad file": "as unreadable",
+    "empty source": "for an empty source",
+    "empty target": "for an empty target",
+    "empty label": "for an empty label",
+    "wrong script": "for the wrong script",
+    "duplicate": "for duplication",
+    "length ratio": "for the length ratio",
+}
 
 WARN_SHARE = 0.1  # minimum share of dropped examples for a warning
 
@@ -44,7 +54,7 @@ REMARKS: tuple[Remark, ...] = get_args(Remark)
 
 @dataclass
 class DropReport:
-    """Counts of examples that were dropped, by reason, or kept with a remark, and the location of the first of each."""
+    """Counts of dropped examples by reason and of odd examples by remark, with the location of the first of each."""
 
     counts: dict[Reason | Remark, int] = field(default_factory=dict)
     examples: dict[Reason | Remark, str] = field(default_factory=dict)
@@ -80,18 +90,18 @@ class DropReport:
         return [(remark, self.counts[remark], self.examples[remark]) for remark in REMARKS if remark in self.counts]
 
     def remark_lines(self, count: int, max_length: int) -> Iterator[str]:
-        """Yield a message for each kind of odd example among `count`: truncated texts, empty texts, or silent audio."""
+        """Yield a message for each kind of odd example among `count` examples, such as truncated or empty texts."""
         kinds = {
             "cut": f"texts longer than data.max_length = {max_length:,} tokens, truncated to that length",
             "empty": "empty texts, which say nothing about their labels",
-            "silent": "silent audio files; remove them unless they are examples of silence",
+            "silent": "silent audio files, to be removed unless they are examples of silence",
         }
         for remark, number, first in self.remarks():
             yield f"{kinds[remark]}: {number:,} of {count:,} (first: {first})"
 
     def __str__(self) -> str:
         rows = self.rows()
-        dropped = [f"{count:,} for {reason} (first: {example})" for reason, count, example in rows]
+        dropped = [f"{count:,} {phrase(reason)} (first: {example})" for reason, count, example in rows]
         return f"{sum(count for _, count, _ in rows):,} dropped" + (": " + ", ".join(dropped) if dropped else "")
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
@@ -110,6 +120,11 @@ class DropReport:
         )
 
 
+def phrase(reason: Reason) -> str:
+    """Return the words that give a reason after "3 examples were dropped", such as "for too many tokens"."""
+    return PHRASES.get(reason, f"for {reason}")
+
+
 def left_out_line(drops: DropReport, remaining: int) -> str | None:
     """Return a warning with a remedy if a large share of all examples was dropped, else None."""
     rows = [row for row in drops.rows() if row[0] in REMEDIES]
@@ -118,5 +133,5 @@ def left_out_line(drops: DropReport, remaining: int) -> str | None:
         return None
     # Give one remedy at a time: the one for the most frequent reason saves the most examples.
     reason, count, first = max(rows, key=lambda row: row[1])
-    what = f"{total / (remaining + total):.0%} of the examples are left out, {count:,} of them for {reason}"
+    what = f"{total / (remaining + total):.0%} of the examples are left out, {count:,} of them {phrase(reason)}"
     return f"{what} (first: {first}); {REMEDIES[reason]}"

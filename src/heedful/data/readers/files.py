@@ -24,7 +24,7 @@ RECIPE_KEYS = {"data", "task", "preset", "model"}  # a recipe has at least one o
 
 
 def visible_files(folder: Path) -> Iterator[Path]:
-    """Yield the files anywhere below a folder, folder by folder, by name, without hidden files and folders.
+    """Yield the files anywhere below a folder, folder by folder and sorted by name, without hidden files and folders.
 
     The folders that `made_folders` lists are left out as well. Links to files and folders are followed, except a link
     to a folder that contains it.
@@ -87,7 +87,7 @@ BLOCK = 1 << 20  # number of bytes read at a time to count lines
 MARK_BYTES = 1 << 10  # number of bytes of a line that show whether it contains more than byte order marks
 MAX_LINE_BYTES = 1 << 26  # a longer line means that the file is not text, and would have to be kept in memory
 
-SURROGATE = re.compile(b"\xed[\xa0-\xbf][\x80-\xbf]")  # UTF-8 of a JSON escape without its other half
+SURROGATE = re.compile(b"\xed[\xa0-\xbf][\x80-\xbf]")  # a lone surrogate, as from a JSON escape without its other half
 
 AUDIO_OR_VIDEO = "an audio file or a video; give a folder with one subfolder per class, or a table that lists the files"
 FOREIGN_BEGINNINGS = {
@@ -118,7 +118,7 @@ def ending_of(name: str | Path) -> str:
 
 
 class NoItems(InputError):
-    """Error raised for a part of a corpus that is empty."""
+    """Error raised for an empty part of a corpus."""
 
 
 def corpus_files(corpus: CorpusConfig, data: DataConfig) -> tuple[Path, ...]:
@@ -217,10 +217,10 @@ def decode_utf8(raw: bytes, name: str, line: int, bad_utf8: BadUtf8 | None) -> s
         if surrogate := SURROGATE.match(raw, error.start):
             number = ord(surrogate[0].decode("utf-8", "surrogatepass"))
             problem = f"{name}, line {line}: contains a lone surrogate (U+{number:04X}), half of a surrogate pair"
-            remedy = f"repair what was cut, such as the escape \\u{number:04x}"
+            remedy = f"repair or remove it (in JSON, it is the escape \\u{number:04x})"
         else:
             problem = f"{name}, line {line}, byte {error.start + 1}: 0x{raw[error.start]:02X} is not valid UTF-8"
-            remedy = "convert the file (for example `iconv -f LATIN1 -t UTF-8`)"
+            remedy = "convert the file, for example with `iconv -f LATIN1 -t UTF-8`"
         hint = (
             '. In a recipe, data.bad_utf8 = "skip" (`heedful init --bad-utf8 skip`) skips such lines, and "replace" '
             "inserts U+FFFD for invalid bytes"

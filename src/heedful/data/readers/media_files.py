@@ -84,7 +84,7 @@ def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[
     if not count:
         raise InputError(
             f"{folder}: contains no folders with {NOUNS[data.modality]} ({', '.join(ENDINGS[data.modality])}); put "
-            "those of each class into a separate folder, or give a table of files"
+            f"the {NOUNS[data.modality]} of each class into a separate folder, or give a table of files"
         )
 
 

@@ -186,7 +186,7 @@ def rows_of_table(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[Raw
         # A column that the first row lacks is a wrong name; one that only this row lacks is a malformed row.
         if max(columns) >= width:
             raise InputError(
-                f"{path}, line {line}: {counted(len(cells), 'columns')}, but column {max(columns) + 1} is needed; "
+                f"{path}, line {line}: has {counted(len(cells), 'columns')}, but column {max(columns) + 1} is needed; "
                 f"columns are separated by {separator_of(path, bad_utf8)}. Set source_field and target_field to "
                 f"existing columns {OPTIONS}"
             )
@@ -281,7 +281,7 @@ def _columns(first_row: list[str], names: Sequence[str], path: Path) -> tuple[li
 
 
 def names_columns(names: Sequence[str], first_row: Sequence[str]) -> bool:
-    """Return True if a first row contains one of some column names.
+    """Return True if the first row of a table contains at least one of the given names of columns.
 
     The usual names, which a recipe has by default, may be in a different case only if all of them occur: the first row
     of a dictionary may contain "Source", and a table of reviews a column "Source" for their origin.

@@ -75,8 +75,8 @@ def _questions(paragraph: object, location: str) -> Iterator[SpanQuestion]:
         where = f"{location}, question {name!r}"
         values = _field(entry, "answers", list, where)
         if bool(values) == bool(entry.get("is_impossible", False)):
-            count = counted(len(values), "answers")
-            raise InputError(f'{where}: {count}; give at least one, or none with "is_impossible": true')
+            problem = f'{counted(len(values), "answers")}, but "is_impossible" is {json.dumps(bool(values))}'
+            raise InputError(f"{where}: {problem}; correct one of them")
         answers = []
         for value in values:
             text, start = _field(value, "text", str, where), _field(value, "answer_start", int, where)

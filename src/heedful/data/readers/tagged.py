@@ -224,8 +224,9 @@ def read_word_lists(path: Path, key: str | None) -> Iterator[TableRow]:
         words, location = _words_of_line(line, keys), f"{path}, line {number}"
         if words is None:
             raise InputError(
-                f"{location}: a list of words is missing, but the first line has one; each line is an array of words, "
-                f"or an object with an array under {' or '.join(map(repr, keys))} (--source-field sets another key)"
+                f"{location}: a list of words is missing, but the first line has one; each line must be an array of "
+                f"words, or an object with an array under {' or '.join(map(repr, keys))} (--source-field sets another "
+                "key)"
             )
         yield TableRow(number, (_cut_text(words, location),))
 

@@ -70,7 +70,7 @@ class ForwardPass:
 
 
 def reading(subject: Any, value: Input, target: str | None = None) -> ForwardPass:
-    """Prepare one forward pass of any predictor over a text, image or audio, and a target.
+    """Prepare one forward pass of any predictor over a text, image or audio, with an optional target.
 
     Args:
         subject: the predictor.

@@ -36,7 +36,7 @@ def recording(
     """Context manager that records and edits the tensors of a model's forward passes at named taps.
 
     Attention whose inner tensors are recorded or edited runs with the plain formula instead of a fused kernel. The
-    model is restored at the end, also after an exception. Recordings can be nested: the edits of the outer one are
+    model is restored at the end, even after an exception. Recordings can be nested: the edits of the outer one are
     applied first.
 
     Args:

@@ -114,7 +114,7 @@ class ImageInput:
         return np.concatenate([np.zeros(self.before), shares.ravel()]).astype(np.float32)
 
     def described(self) -> dict[str, Any]:
-        """Return JSON values for the page; "kind" distinguishes images and audio."""
+        """Return JSON values for the page; "kind" distinguishes images from audio."""
         height, width, _ = self.pixels.shape
         rows, columns = self.grid
         return {

@@ -110,8 +110,8 @@ class Recorded(NDArrayOperatorsMixin):
 class Trace(Mapping[str, Recorded]):
     """Recorded tensors of a model's forward pass over one input: a mapping from tap names to tensors.
 
-    `checks` has the largest difference between the recorded logits and the logits of an unrecorded pass ("fused"), and
-    those from decoding one token at a time ("steps").
+    `checks` has the largest difference of the recorded logits from those of an unrecorded pass ("fused"), and from
+    those of decoding one token at a time ("steps").
     """
 
     lines: dict[str, TokenLine]  # input and target tokens of each stack: "src", "tgt" or both
@@ -126,7 +126,7 @@ class Trace(Mapping[str, Recorded]):
     def __getitem__(self, name: str) -> Recorded:
         if name not in self.tensors:
             near = get_close_matches(str(name), self)
-            hint = f"did you mean {either(near)}?" if near else f"list(trace) lists all {len(self):,}"
+            hint = f"did you mean {either(near)}?" if near else f"list(trace) lists all {counted(len(self), 'tensors')}"
             raise KeyError(f"{name} is not in this trace; {hint}")
         axes, values = self.axes[name], self.tensors[name]
         labels = []
@@ -183,7 +183,7 @@ class Trace(Mapping[str, Recorded]):
         """Encode the trace as the bytes of a safetensors file, in chunks; `stored` as in `save`."""
         stored = stored or {}
         if unknown := [f"{name} = {way}" for name, way in stored.items() if name not in self or way not in STORED]:
-            raise InputError(f"{unknown[0]}: tensors of the trace are stored as {', '.join(STORED)}")
+            raise InputError(f"{unknown[0]}: no such tensor or encoding; the encodings are {', '.join(STORED)}")
         ways = dict.fromkeys(self.tensors, "f32") | dict(stored)
         manifest = {
             "schema": SCHEMA,
@@ -261,7 +261,8 @@ def traced(
 def positions(model: Any, recorded: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Compute the position embeddings that each stack adds to its token embeddings, as "src.pos" and "tgt.pos".
 
-    Only for stacks whose token embeddings are recorded; zeros if the stack encodes positions differently.
+    Stacks whose token embeddings are not recorded are left out; the result is zero if a stack encodes positions
+    differently.
     """
     embeddings = {}
     for side in model.named_stacks():

@@ -102,7 +102,7 @@ def effect(subject: Any, inspection: Inspection, off: Iterable[Head], way: str =
         whole = log_probs(forward) if target else []
         whole_probabilities = probabilities(subject, forward, question)
 
-    # An edit replaces an earlier one of the same tensor, so heads of one way are switched off together.
+    # An edit replaces an earlier one of the same tensor, so all heads of one way are switched off by a single edit.
     same_way = question.off if question.way == way else ()
     with recording(model, edits=edits | switched_off([*same_way, *off], way)):
         answers = ask(subject, question).answers
@@ -124,7 +124,7 @@ def top_choices(whole: Mapping[str, float], without: Mapping[str, float]) -> lis
 
 
 def probabilities(subject: Any, forward: ForwardPass, question: Question) -> Sequence[Mapping[str, float]]:
-    """Return the probabilities of a filler's words for each gap, or of a classifier's classes; otherwise, nothing."""
+    """Return the probabilities of a filler's words for each gap, or of a classifier's classes; empty for others."""
     match subject:
         case Classifier() | MediaClassifier():
             [answer] = subject.ranked_options(question.input, question.target)

@@ -58,12 +58,12 @@ def contrasts(lines: Iterable[str]) -> list[Contrast]:
                 raise InputError(f"line {number}: {name} is empty")
         source_a, source_b, form_a, form_b, kind = cells
         if kind.strip() not in KINDS:
-            raise InputError(f"line {number}: the kind is {' or '.join(KINDS)}, not {kind.strip()!r}")
+            raise InputError(f"line {number}: the kind must be {' or '.join(KINDS)}, not {kind.strip()!r}")
         if form_a.strip() == form_b.strip():
             raise InputError(f"line {number}: the two forms are the same; give two different ones")
         pairs.append(Contrast(number, (source_a, source_b), (form_a, form_b), kind.strip()))
     if not pairs:
-        raise InputError(f"the list is empty; each line needs, separated by tabs, {columns}")
+        raise InputError(f"the list is empty; each line needs these columns, separated by tabs: {columns}")
     return pairs
 
 
@@ -152,7 +152,7 @@ def form_log_probs(subject: Any, source: str, forms: tuple[str, str]) -> Both:
             forward = without_unknown(of_inputs(subject, row_inputs(subject.model, subject.encode(source))))
             gaps = gap_log_probs(subject, forward)
             if len(gaps) != 1:
-                raise InputError(f"{source!r} has {len(gaps)} gaps; minimal pairs have one")
+                raise InputError(f"{source!r} has {len(gaps)} gaps; give a text with exactly one")
             a, b = (float(gaps[0, token_in_gap(subject, source, form)]) for form in forms)
         case _:
             raise InputError(
@@ -169,12 +169,12 @@ def of_form(subject: Translator, source: str, form: str) -> ForwardPass:
 
 
 def without_unknown(forward: ForwardPass) -> ForwardPass:
-    """Return a forward pass; reject <unk> among its tokens, whose probability is not that of the word."""
+    """Return a forward pass; reject <unk> among its tokens, as its probability is not that of the word."""
     for line in forward.lines.values():
         for pieces in (line.read, line.said):
             if UNK in pieces.ids:
                 words = " ".join(pieces.words)
-                raise InputError(f"the word <unk> in {words!r} is not in the model's vocabulary; use another one")
+                raise InputError(f"{words!r} has a word outside the model's vocabulary, <unk>; use another one")
     return forward
 
 
@@ -187,7 +187,9 @@ def token_in_gap(subject: Filler, source: str, form: str) -> int:
     ids = tokenizer.encode_continuation(space + form.strip()) if before else tokenizer.encode(form.strip())
     if len(ids) != 1 or UNK in ids:
         pieces = " ".join(tokenizer.pieces(ids))
-        raise InputError(f"{form.strip()!r} is {len(ids)} tokens ({pieces}), but a gap takes one")
+        raise InputError(
+            f"{form.strip()!r} is {counted(len(ids), 'tokens')} ({pieces}), but a gap takes one known token"
+        )
     return ids[0]
 
 

@@ -36,14 +36,14 @@ def offset(weights: Float[Tensor, "H T S"], distance: int) -> Float[Tensor, " H"
 def distance(weights: Float[Tensor, "H S S"], places: Float[Tensor, "S P"]) -> Float[Tensor, " H"]:
     """Compute the mean distance from a query to its keys, weighted by attention, relative to uniform attention.
 
-    It is near 0 for a head that attends locally, 1 for one that attends everywhere; in pixels, this is figure 7 of
+    It is near 0 for a head that attends locally, and 1 for uniform attention; in pixels, this is figure 7 of
     Dosovitskiy et al. 2021. Class tokens, whose position is NaN, are left out. It is 0 if there is a single position.
     """
     real = ~places.isnan().any(-1)
     distances = torch.cdist(places[real], places[real])
     weights = weights[:, real][..., real]
     reached = (weights * distances).sum((-2, -1)) / weights.sum((-2, -1)).clamp(min=torch.finfo(weights.dtype).tiny)
-    # For uniform attention it is the mean of all distances.
+    # Uniform attention has the mean of all distances.
     return reached / distances.mean().clamp(min=torch.finfo(distances.dtype).tiny)
 
 
@@ -111,7 +111,7 @@ def view(
 ) -> tuple[Float[Tensor, "T S"], str]:
     """Select the cross-attention of one layer and head, or the mean of a layer's heads; return it with a title.
 
-    If no layer is given, it is the one with the lowest mean entropy.
+    If no layer is given, the one with the lowest mean entropy is selected.
     """
     heads = weights.size(1)
     if layer is not None and layer not in layers:
@@ -152,7 +152,7 @@ class BoxMass:
     Attributes:
         word: the word.
         mass: attention weight inside the box for each layer and head, from 0 to 1: the mean over the pieces of the
-            word. A patch that is partly inside contributes that share of its weight.
+            word. A patch that is partly inside contributes its weight times the share of its area inside.
         chance: weight of uniform attention inside the box; without a class token, the box's share of the image.
     """
 
@@ -170,8 +170,8 @@ def box_masses(subject: Writer, image: Input, caption: str, boxes: Sequence[Word
         subject: the captioner of images.
         image: the bytes of a file, its path, or pixels; in the size that the model reads.
         caption: the text about the image.
-        boxes: first character of a word, the character after its last, and the box of the object or None; words without
-            a box are left out.
+        boxes: for each word, its first character, the one after its last, and the box of its object or None; words
+            without a box are left out.
     """
     attention = cross_attention(subject, image, caption)
     if not isinstance(attention.media, ImageInput):
@@ -179,7 +179,7 @@ def box_masses(subject: Writer, image: Input, caption: str, boxes: Sequence[Word
     # A token covers the characters from the end of the one before it to its own.
     tokenizer, ids = subject.tokenizers.target, attention.target.ids[:-1]
     if (decoded := tokenizer.decode(ids)) != caption:
-        raise InputError(f"the model writes {caption!r} as {decoded!r}, so its words cannot be located")
+        raise InputError(f"the model writes {caption!r} as {decoded!r}, so the words of the caption cannot be located")
     spans = list(pairwise([0, *(len(tokenizer.decode(ids[: count + 1])) for count in range(len(ids)))]))
     masses = []
     for begin, end, box in boxes:

@@ -167,7 +167,7 @@ class ReferencePath:
 
     A search error is a lost reference that the model scores higher than all hypotheses of the search, so that a larger
     beam could have found it. Otherwise the search found the reference, the model itself prefers another output
-    (Stahlberg & Byrne 2019), or the reference does not begin with the given prefix.
+    (Stahlberg & Byrne 2019), or the reference is too long or does not begin with the given prefix.
     """
 
     tokens: list[int]  # with <eos>
@@ -197,7 +197,7 @@ def follow_reference(log: BeamLog, state: DecodingState, tokens: list[int], limi
 
 
 def lost_at(log: BeamLog, tokens: list[int]) -> int | None:
-    """Return the first step at which no hypothesis of a beam search begins with these tokens; None if there is none."""
+    """Return the first step at which no hypothesis of a beam search begins with these tokens, or None."""
     parent = None
     for step, token in enumerate(tokens, start=1):
         candidates = (
@@ -214,7 +214,7 @@ def lost_at(log: BeamLog, tokens: list[int]) -> int | None:
 def explain_search(
     subject: Writer, value: Input, reference: str | None = None, prefix: str = ""
 ) -> tuple[BeamLog, ReferencePath | None]:
-    """Translate or caption; return the log of the beam search and the path of a reference through it.
+    """Translate, caption or transcribe; return the log of the beam search and the path of a reference through it.
 
     Args:
         subject: the translator, captioner or transcriber, with model, tokenizers and search settings.
@@ -234,7 +234,7 @@ def search_log(
     prefix_ids = tokenizer.encode(prefix)
     if len(prefix_ids) >= limit:
         raise InputError(
-            f"the required beginning has {len(prefix_ids)} tokens, but the output at most {limit}; give fewer words"
+            f"the required beginning has {len(prefix_ids)} tokens, but an output has at most {limit}; give fewer words"
         )
     with evaluating(prepared.model):
         log = logged(prepared.begin(), limit, prepared.config, prefix_ids)
@@ -246,5 +246,5 @@ def search_log(
         path = follow_reference(log, prepared.begin(), [*tokenizer.encode(reference), EOS], limit)
     if -torch.inf in path.log_probs:
         token = tokenizer.pieces([path.tokens[path.log_probs.index(-torch.inf)]])[0]
-        raise InputError(f"the reference has {token!r}, which the model never writes there; remove it")
+        raise InputError(f"the reference contains {token!r}, which the model never writes there; remove it")
     return log, path

@@ -55,7 +55,7 @@ def neighbour_map(vectors: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N 2"]
     Neighbourhoods are meaningful; distances between groups that are far apart are not.
     """
     if len(vectors) < 5:
-        raise InputError(f"t-SNE needs more than {len(vectors)} vectors; give five words or more")
+        raise InputError(f"t-SNE needs at least 5 vectors, not {len(vectors)}; give more words")
     # scikit-learn reads 3 x perplexity neighbours of each vector (van der Maaten 2014), but there are only N - 1.
     perplexity = min(PERPLEXITY, (len(vectors) - 1) / 3)
     return TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(vectors)
@@ -76,7 +76,7 @@ class EmbeddingRow:
 
     values: list[float]  # d_model numbers
     norm: float  # Euclidean
-    scale: float  # factor of the row in the model, such as sqrt(d_model)
+    scale: float  # factor by which the model multiplies the row, such as sqrt(d_model)
     segments: bool  # True if the model adds a segment embedding to the row
 
 

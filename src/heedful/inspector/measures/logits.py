@@ -36,7 +36,7 @@ from heedful.nn.named_stacks import NamedStack
 
 @dataclass(frozen=True)
 class Lens:
-    """Logit lens: token predictions after each block and at each position; those of the last block are the model's."""
+    """Logit lens: token predictions after each block and at each position; the last block's are the model's own."""
 
     tokens: Int[np.ndarray, "L T K"]  # ids of the most probable tokens, best first
     log_probs: Float[np.ndarray, "L T K"]  # of `tokens`
@@ -79,7 +79,7 @@ def has_lens(model: Model) -> bool:
 def check_lens(model: Model) -> None:
     if not has_lens(model):
         raise InputError(
-            f"a {type(model).__name__} does not predict tokens from a stack of blocks: it has no logit lens"
+            f"a {type(model).__name__} does not predict tokens from a stack of blocks, so it has no logit lens"
         )
 
 
@@ -117,11 +117,11 @@ def attribute(model: Any, trace: Trace, place: int, token: int) -> Attribution:
     check_lens(model)
     side = model.named_stacks()[-1]
     if not side.stack.blocks[0].self_residual.adds:
-        raise InputError("model.residual = false: a logit is not a sum of parts without residual connections")
+        raise InputError("model.residual = false: without residual connections, a logit is not a sum of parts")
     logits = trace["logits"].values
     for name, number, size in (("position", place, logits.shape[0]), ("token", token, logits.shape[1])):
         if not 0 <= number < size:
-            raise InputError(f"{name} {number} must be from 0 to {size - 1}")
+            raise InputError(f"{name} {number}: must be from 0 to {size - 1}")
     parts = tuple(Walk(model, side, trace, place).parts(token))[::-1]
     logit = float(logits[place, token])
     return Attribution(place, token, logit, parts, sum(part.value for part in parts) - logit)
@@ -160,7 +160,7 @@ class Walk:
         yield Part(line, "token", float(self.direction @ self._at(f"{line}.tok")))
 
     def _at(self, name: str) -> Tensor:
-        """Return a recorded tensor at the position of the logit; for tensors with heads, of all heads."""
+        """Return a recorded tensor at the position of the logit, with all of its heads if it has any."""
         values = exact(torch.from_numpy(self.trace[name].values))
         return values[:, self.place] if self.trace.axes[name][0].name == "head" else values[self.place]
 

@@ -115,7 +115,9 @@ class ExperimentHandlers:
     def translator(self, name: object) -> ServedModel:
         model = self.transformer(name)
         if not isinstance(model.predictor, Translator) or not self.sample[0]:
-            raise InputError("this needs a translator and a sample: heedful inspect MODEL --data DATA")
+            raise InputError(
+                "this needs a translator and a sample; start the server with: heedful inspect MODEL --data DATA"
+            )
         return model
 
     def known(self, model: ServedModel) -> dict[str, Any]:

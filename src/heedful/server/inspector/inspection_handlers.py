@@ -34,7 +34,7 @@ FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 @dataclass(frozen=True)
 class OpenedFile:
-    """Image or audio that the server was started with, the first question of the page."""
+    """Image or audio file that the server was started with; the page inspects it first."""
 
     name: str  # of the file, without its folder
     content: bytes
@@ -45,7 +45,7 @@ def question_of(values: dict[str, Any]) -> Question:
     encoded = values.pop("file", None)
     # The route allows long requests because of files; a text has the limit of other requests.
     if len(json.dumps(values, ensure_ascii=False).encode()) > MAX_REQUEST:
-        raise TooLongError(f"a question has at most {MAX_REQUEST:,} bytes without its file; send less text")
+        raise TooLongError(f"a question may have at most {MAX_REQUEST:,} bytes without its file; send less text")
     question = read_as(Question, values)
     if encoded is None:
         return question
@@ -149,7 +149,7 @@ class InspectionHandlers:
 
     Args:
         engine: the engine with the models.
-        page: the web page, whose copies are exported.
+        page: the web page, copies of which are exported.
     """
 
     def __init__(self, engine: Engine, page: Page) -> None:

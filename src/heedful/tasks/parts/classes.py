@@ -48,7 +48,7 @@ def class_remarks(
 
 
 def order_remarks(data: DataConfig, examples: PreparedData[PairStore] | PreparedData[MediaStore]) -> list[str]:
-    """List remarks on tables that are sorted by class, if `part` takes a piece of them, which then lacks classes."""
+    """List remarks on tables that are sorted by class, if `part` selects only some rows, which then lack classes."""
     stores = [*zip(data.train, examples.train, strict=True)]
     if data.valid and examples.valid:
         stores.append((data.valid, examples.valid))
@@ -64,8 +64,8 @@ def order_remarks(data: DataConfig, examples: PreparedData[PairStore] | Prepared
         # In rows sorted by k classes, the class changes k - 1 times; in any other order, it changes more often.
         if len(classes) >= MIN_SORTED_EXAMPLES and 0 < changes < len(np.unique(classes)):
             remarks.append(
-                f"{source}: its rows are sorted by class, but part takes a piece of them, which lacks classes; shuffle "
-                "the rows"
+                f"{source}: the rows are sorted by class, so the rows that `part` selects lack some classes; shuffle "
+                "the file"
             )
     return remarks
 

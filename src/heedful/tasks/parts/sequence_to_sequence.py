@@ -1,7 +1,7 @@
 """Tasks that learn to generate a target text with an encoder-decoder, whatever the source: text, images or audio.
 
-This module contains, in this order, the batch and its loss, the data of text pairs, and the base class of the tasks,
-whose validation decodes. A task specifies its data and its metrics.
+This module contains, in this order, the batch and its loss, the data of text pairs, and the base class of these
+tasks, which decodes the validation set. A task specifies its data and its metrics.
 
 B batch, S source positions, T target tokens, F features of a position.
 """
@@ -38,6 +38,7 @@ from heedful.tasks.task import ALONE, Evaluation, Mean, Results, Scores, Task
 from heedful.text.shortlist import Shortlist, always_allowed
 from heedful.text.tokenizer import BOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.wording import were
 
 # The length limit of outputs leaves room for this share of the training texts (the rest may be mistakes), plus a
 # margin, because other texts may be a little longer.
@@ -156,7 +157,7 @@ def with_shortlist(tokenizers: TokenizerPair, stores: Sequence[PairStore], size:
 
 
 class Output(NamedTuple):
-    """Generated text, whether it is complete, or cut at the length limit, and whether its source was truncated."""
+    """Generated text; whether it is complete, not cut at the length limit; and whether its source was truncated."""
 
     text: str
     complete: bool
@@ -219,8 +220,8 @@ class SequenceToSequence(Task[PairBatch]):
         if truncated := sum(output.truncated for output in outputs):
             limit = Translator(model, self.tokenizers, self.recipe.decode).longest_source - 1
             run.warn(
-                f"texts longer than the {limit:,} tokens that the model reads, truncated to these: {truncated:,} of "
-                f"{len(outputs):,}"
+                f"{truncated:,} of {len(outputs):,} texts {were(truncated)} truncated to the {limit:,} tokens that the "
+                "model reads"
             )
 
         texts = texts_of([output.text for output in outputs], references, self.recipe, self.tokenizers)

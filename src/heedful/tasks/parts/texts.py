@@ -125,7 +125,7 @@ def matching_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Mark each (i, j) for which the first side of pair i and the second side of pair j occur together in some pair.
 
     `first` and `second` (B,) number the sides, with the same number for equal ones; see `number_distinct`. The result
-    (B, B) is True beyond the diagonal if a side occurs twice.
+    (B, B) is also True off the diagonal if a side occurs twice.
     """
     together = np.zeros((first.max() + 1, second.max() + 1), dtype=np.bool_)
     together[first, second] = True

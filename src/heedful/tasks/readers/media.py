@@ -75,7 +75,9 @@ class FileWithTextReader(MediaReader):
         if (speech.language or target_language) in languages or (speech.language is None and not languages):
             return
         if not languages:
-            raise InputError(f'transcribe.language = "{speech.language}": the model knows one language; leave it out')
+            raise InputError(
+                f'transcribe.language = "{speech.language}": the model knows only one language; leave this setting out'
+            )
         raise InputError(
             f"transcribe.language: the model distinguishes {len(languages)} languages; set it to the spoken one, "
             f"such as {languages[0]}"

@@ -178,7 +178,7 @@ def check_label(label: str, labels: tuple[str, ...], where: str, *, is_piece: bo
     `is_piece` says that the example is from a piece of a table, selected by `part`.
     """
     if label not in labels:
-        sorted_rows = "; if the rows are sorted by class, shuffle them, because part takes a piece of them"
+        sorted_rows = "; if the rows are sorted by class, shuffle them, because `part` selects consecutive rows"
         raise InputError(
             f"{where}: the label {label!r} is not in data.labels ({', '.join(labels)}); fix it, remove the "
             f"example, or add the label to data.labels{sorted_rows * is_piece}"

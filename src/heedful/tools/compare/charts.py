@@ -18,7 +18,7 @@ class Curves:
     """Curves of one run by logged value, such as "loss" and "valid_bleu", against updates."""
 
     values: dict[str, CurvePoints]  # for each name, pairs of update and value
-    # pairs of update and training time in seconds until then; empty for a run without timings
+    # pairs of update and training time up to it, in seconds; empty for a run without timings
     seconds: CurvePoints
     flops_per_update: float | None  # FLOPs of one update; None if unknown
     tokens_per_second: float | None  # training speed of the whole run; None if unknown
@@ -120,7 +120,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Axis:
-    """Axis of a chart: a range of numbers with round ticks, and where it starts and ends on the page."""
+    """Axis of a chart: a range of numbers with round ticks, and where it starts and ends in the chart."""
 
     low: float
     high: float

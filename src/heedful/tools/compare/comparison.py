@@ -59,7 +59,7 @@ class ComparisonRun:
     """Run of a comparison in the folder `out`, which resumes where an earlier one was interrupted.
 
     In the folder, data/ contains the prepared data, runs/NAME the run of each system, and results/NAME.json its
-    numbers. The data files are in the folder `data`, or else where each recipe says.
+    numbers. The data files are in the folder `data` or, if it is None, where each recipe says.
     """
 
     setup: ComparisonSetup  # set by `check`
@@ -113,14 +113,14 @@ class ComparisonRun:
                 self.attempt(entry, lambda entry: self.setup.check_labels(entry.loaded))
 
     def attempt(self, entry: Entry, step: Callable[[Entry], object]) -> None:
-        """Perform a step for one system; store an error in its entry."""
+        """Perform a step for one system; if it fails, store the error in the entry of the system."""
         try:
             step(entry)
         except HeedfulError as error:
             entry.error = str(error)
 
     def load(self, entry: Entry) -> None:
-        """Load the recipe of a system, with the budget, and check it against the machine and its files."""
+        """Load the recipe of a system; if it is to be trained, apply the budget and check what training needs."""
         system = entry.system
         if system.is_trained:
             recipe = system.recipe(self.data)
@@ -202,4 +202,4 @@ class ComparisonRun:
 def exit_message(code: int) -> str:
     if code == KILLED:
         return "its process was killed, probably because memory ran out; try a smaller train.batch_tokens"
-    return f"its process ended with exit code {code} without a result"
+    return f"its process exited with code {code} and wrote no result"

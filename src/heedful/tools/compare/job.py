@@ -58,19 +58,19 @@ class TestResult:
     scores: dict[str, float]  # scores by name, as `heedful evaluate` prints them
     seconds: float  # time for decoding or, if no text is written, for scoring
     tokens: int  # number of generated tokens, including <eos>; if no text is written, of tokens in the batches
-    # for tasks from text to text, lists of "source", "reference" and "output" texts, in their order
+    # for tasks from text to text, lists of "source", "reference" and "output" texts, in the order of the test set
     texts: dict[str, list[str]] | None = None
     lengths: list[int] | None = None  # for tasks from text to text, number of tokens in each source
     # for scores that are means over texts, the score of each text, by score name
     figures: dict[str, list[float]] | None = None
     draws: dict[str, Any] | None = None  # for other scores of individual examples, the contents of `BootstrapScores`
     language: str | None = None  # for translations, the target language of BLEU and chrF, else None
-    absent: list[str] | None = None  # if the outputs are classes, those without an example in the test set
+    absent: list[str] | None = None  # if the outputs are classes, the classes without an example in the test set
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """Measurements of a trained system; None for what is unknown."""
+    """Measurements of a trained system; unknown ones are None."""
 
     parameters: int
     kinds: dict[str, int]  # number of parameters by kind, such as "embeddings"
@@ -136,10 +136,10 @@ def write_bytes(path: Path, content: bytes) -> None:
 def run_process(job: Path) -> tuple[int, int | None]:
     """Run the process of a job to its end; return its exit code, and the signal that interrupted it or None.
 
-    The code is negative for a signal that killed the process. Signals that this process gets are passed on to it.
+    The code is negative if a signal killed that process. Signals to the current process are forwarded to it.
     """
     # In a separate session, because a terminal sends Ctrl-C to all processes in a session, and a second Ctrl-C would
-    # end training at once. The standard input ends when this process does, however it ends: see `end_with_parent`.
+    # end training at once. Its standard input closes when the current process ends in any way: see `end_with_parent`.
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "heedful.tools.compare", str(job)], stdin=subprocess.PIPE, start_new_session=True
     )

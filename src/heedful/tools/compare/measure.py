@@ -35,7 +35,7 @@ from heedful.training.training_step import TrainingStep
 
 UPDATES = 2  # number of updates whose FLOPs are counted
 SENTENCES = 8  # number of test sentences whose FLOPs are counted
-BATCHES = 4  # number of test batches, if no text is written
+BATCHES = 4  # number of test batches whose FLOPs are counted, if no text is written
 
 
 def work(job: Job, console: Console | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Report of a comparison: its sections, as an HTML page without network or scripts, and as Markdown without charts."""
+"""Report of a comparison: its sections, as an HTML page that needs no network or scripts, and as Markdown."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -24,21 +24,21 @@ NUMBERS = re.compile(r"[-+–]?[\d,.]+( ± [\d,.]+)?( ?[%a-zA-Z/]+)?|–")
 OF_100 = ("BLEU", "chrF2")  # scores from 0 to 100; most others go from 0 to 1
 OF_TOKENS = ("loss", "perplexity")  # scores per token, not comparable if the tokens differ
 METHOD = (
-    "Scores: the same as those of `heedful evaluate`; ± is half of the 95% interval over bootstrap resamples.",
+    "Scores: the same as those of `heedful evaluate`; ± is half the width of the 95% bootstrap interval.",
     "FLOPs: counted for matrix multiplications and convolutions as they run, 2 per multiply-add; sums, norms and "
     "activations are not counted. FLOPs per update cover the forward pass, the backward pass and the optimizer, "
     "averaged over the first updates. FLOPs per example are averaged over part of the test set; if the model "
     "generates text, each example is decoded separately.",
-    "Training time and speed: taken from the run log, without validation and saving. Testing speed: measured once on "
+    "Training time and speed: taken from the run log, excluding validation and saving. Testing speed: measured once on "
     "the whole test set in batches; it counts generated tokens if the model generates text, and otherwise the tokens "
     "in the batches.",
     "Memory: the peak during training, including validation; on a CPU, that of the whole process.",
 )
-BY_LENGTH = "The test sentences, in groups of about the same size; bars show 95% intervals."
+BY_LENGTH = "The test sentences, in groups of about the same size; the bars show 95% intervals."
 BY_MOVE = (
-    "The dependency distance of a sentence is the largest |i - j| over its pairs of a source word i and the target "
-    "word j aligned with it, according to the gold alignment of the data: the farther a word moves, the farther a "
-    "system has to attend. Bars show 95% intervals."
+    "The dependency distance of a sentence is the largest |i - j| over all pairs of a source word i and a target "
+    "word j that is aligned with it, according to the gold alignment of the data: the farther a word moves, the "
+    "farther a system has to attend. Bars show 95% intervals."
 )
 BY_DIFFERENCE = "The number next to an output is its score: chrF for translations, otherwise the task's first score."
 
@@ -107,11 +107,11 @@ def introduction(report: Report) -> list[str]:
     limits = [
         counted(budget.updates, "updates") if budget.updates else "",
         f"{budget.minutes:g} minutes of training" if budget.minutes else "",
-        f"{budget.parameters:,} parameters (up to {TOLERANCE:.0%})" if budget.parameters else "",
+        f"{budget.parameters:,} parameters (within {TOLERANCE:.0%})" if budget.parameters else "",
     ]
     equal = " and ".join(filter(None, limits))
     first = f"Task: {report.task}. Tested on {report.test}."
-    second = f"Equal budget: {equal}." if equal else "No budget was set: each system was trained by its own recipe."
+    second = f"Equal budget: {equal}." if equal else "No budget was set: each system was trained with its own recipe."
     setting = f"{first} {second}"
 
     name = report.score
@@ -159,7 +159,7 @@ def score_rows(systems: Sequence[SystemReport]) -> tuple[list[list[str]], set[tu
 
 
 def best_of(name: str, values: Sequence[float]) -> float:
-    """Return the best of several values of a score: the largest, or the smallest of an error rate or a loss."""
+    """Return the best of several values of a score: the largest, or the smallest for an error rate or a loss."""
     return min(values) if lower_is_better(name) else max(values)
 
 
@@ -180,7 +180,7 @@ def scaled(value: float, unit: str) -> str:
 
 
 def costs(system: SystemReport) -> dict[str, str | None]:
-    """Return the costs of a system as text; None for what is unknown."""
+    """Return the costs of a system as text, by name; None for unknown ones."""
     measured, curves = system.measured, system.curves
     if measured is None:
         return {}
@@ -235,7 +235,7 @@ def significance(report: Report) -> Section:
 
 
 def curves(report: Report) -> Section:
-    """Draw losses and the score of all systems against each measure of training."""
+    """Chart the losses and the score of all systems against updates, minutes and FLOPs."""
     charts = []
     for name in dict.fromkeys(["loss", f"{VALID}loss", report.curve]):
         label = f"validation {name.removeprefix(VALID)}" if name.startswith(VALID) else f"training {name}"
@@ -286,7 +286,7 @@ def machines(report: Report) -> list[str]:
             cpu = f"a CPU ({facts.get('processor', facts['machine'])})"
             hardware = facts["gpu"] if facts["device"] == "cuda" else cpu
             threads, cores = counted(int(facts["threads"]), "threads"), counted(int(facts["cores"]), "cores")
-            lines.append(f"Machine: {hardware}, {threads} of {cores}, torch {facts['torch']}.")
+            lines.append(f"Machine: {hardware}, {threads} on {cores}, torch {facts['torch']}.")
     return list(dict.fromkeys(lines))
 
 
@@ -310,7 +310,7 @@ def html_page(report: Report) -> str:
 
 
 def markdown_page(report: Report) -> str:
-    """Write the report as Markdown; instead of charts, it says where to find them."""
+    """Write the report as Markdown, which refers to the HTML page for the charts."""
     parts = ["# Comparison of systems"]
     for section in sections(report):
         parts += [f"## {section.title}", *section.text]

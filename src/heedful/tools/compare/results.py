@@ -30,14 +30,16 @@ UNREPORTED = (KEYS.name, DATA.root, DATA.test, DATA.train, DATA.valid, DATA.word
 class SystemReport:
     name: str
     source: str  # the recipe, or the folder of the trained model
-    recipe: Recipe | None  # the recipe with its budget; None if it cannot be read
+    recipe: Recipe | None  # the recipe with the budget applied; None if it cannot be read
     state: str  # `DONE`, `FAILED`, or `WAITING` for its turn
     error: str | None = None  # for a system that failed, what happened
     measured: Measured | None = None
     curves: Curves | None = None
-    # the scores on the test set that are resampled by example, by name, with 95% intervals
+    # by name, the scores on the test set that can be resampled by example, with 95% intervals
     scores: dict[str, ScoreInterval] = field(default_factory=dict)
-    remarks: list[str] = field(default_factory=list)  # sentences about the training, such as why it ended
+    remarks: list[str] = field(
+        default_factory=list
+    )  # on the training, such as why it ended; the system's name precedes them
     # True if it was trained on the data of the first system; False also if that is unknown
     shares_data: bool = True
 
@@ -58,7 +60,7 @@ class SystemReport:
 
 @dataclass(frozen=True)
 class Pair:
-    """Comparison of a system with one listed before it, by paired bootstrap, for each score."""
+    """Comparison of a system with an earlier one in the list: a paired bootstrap for each score."""
 
     baseline: str
     system: str
@@ -78,7 +80,7 @@ class Report:
     by_move: list[Group]  # scores by the distance that words move in translation, if the data has alignments
     first: list[SampleOutputs]  # the first sentences of the test set with all outputs
     different: list[SampleOutputs]  # the sentences on which systems differ most
-    settings: dict[str, dict[str, str]]  # the settings in which the recipes differ, with the value of each system
+    settings: dict[str, dict[str, str]]  # the settings in which the recipes differ, with the value for each system
 
     @property
     def done(self) -> list[SystemReport]:
@@ -109,7 +111,7 @@ def report_system(
     *,
     shares_data: bool = True,
 ) -> SystemReport:
-    """Report a system that is trained and measured; `folder` contains its training log."""
+    """Return the report of a trained and measured system; `folder` contains its training log."""
     curves = read_curves(folder, measured.flops_per_update)
     sample = sample_of(measured.test)
     scores = sample.intervals() if sample else {}

@@ -66,21 +66,23 @@ class Budget:
         has_time = self.minutes is None or (seconds is not None and seconds >= 60 * self.minutes)
         has_updates = self.updates is None or updates == self.updates
         if not has_updates and not (self.minutes and has_time):
-            remarks.append(f"has {updates or 'an unknown number of'} updates of --updates {self.updates}")
+            remarks.append(f"has {updates or 'an unknown number of'} updates instead of --updates {self.updates}")
         if not has_time and not (self.updates and has_updates):
             spent = "an unknown time" if seconds is None else f"{seconds / 60:.1f} minutes"
-            remarks.append(f"was trained for {spent} of --minutes {self.minutes:g}: its recipe ends training earlier")
+            remarks.append(
+                f"was trained for {spent} instead of --minutes {self.minutes:g}: its recipe ends training earlier"
+            )
         schedule, limit = recipe.optimizer.schedule, recipe.train.max_updates
         ends_earlier = recipe.train.max_epochs is not None or recipe.train.max_minutes is not None
         if schedule in DECAYING and not ends_earlier and updates is not None and updates < limit:
             remarks.append(
-                f'its learning rate (schedule "{schedule}") would have fallen until update {limit:,}, not {updates:,}'
+                f'has a learning rate (schedule "{schedule}") that would fall until update {limit:,}, not {updates:,}'
             )
         return remarks
 
 
 def model_size(recipe: Recipe, tokenizers: TokenizerPair) -> int:
-    """Count the parameters of a recipe's model for a vocabulary, without allocating its weights."""
+    """Count the parameters of a recipe's model with these tokenizers, without allocating its weights."""
     return count_without_building(lambda: find_task(recipe.task).build(recipe, tokenizers)).total
 
 
@@ -132,7 +134,7 @@ class ComparisonSetup:
         )
 
     def join(self, recipe: Recipe, *, is_trained: bool) -> tuple[Recipe, bool]:
-        """Check that a system can be compared with the others; a trained model may come from other data.
+        """Check that a system can be compared with the others; a trained model may have been trained on other data.
 
         Returns its recipe with the language and the test set of the comparison (unless it is to be trained and has its
         own test set), and whether it shares the comparison's training data.
@@ -154,11 +156,13 @@ class ComparisonSetup:
             test = recipe.data.test
             if data_digest(recipe) != self.data:
                 raise InputError(
-                    f"its training text, validation text or tokenizer differ from those of {self.system}; give all "
+                    f"its training text, validation text or tokenizer differs from that of {self.system}; give all "
                     "recipes the same [data] and [tokenizer], because systems are compared on the same data"
                 )
             if test and test_digest(recipe, test) != self.test_digest:
-                raise InputError(f"its test set (data.test) differs from that of {self.system}; use the same or none")
+                raise InputError(
+                    f"its test set (data.test) differs from that of {self.system}; use the same one or none"
+                )
         data = replace(recipe.data, test=test or self.test, target_language=self.language)
         return replace(recipe, data=data), shares_data
 
@@ -179,7 +183,7 @@ def test_set(recipes: Sequence[Recipe]) -> tuple[CorpusConfig, str]:
                 sides = {side: getattr(corpus, side) for side in ("source", "target") if getattr(corpus, side)}
                 paths = {side: os.path.join(recipe.data.root, path) for side, path in sides.items()}
                 return replace(corpus, **paths), f"{name}, {corpus.source}"
-    raise InputError("the recipes have no test set; set data.test in one of them")
+    raise InputError("the recipes have neither a test nor a validation set; set data.test in one of them")
 
 
 def test_digest(recipe: Recipe, test: CorpusConfig) -> str:

@@ -61,7 +61,7 @@ class Translations(TextSample):
         return compare_translations(baseline, self)
 
     def part(self, indices: Sequence[int]) -> "Translations":
-        """Return the translations of some sentences, with only the first metric, because each is slow to compute."""
+        """Return the translations of some sentences, with only the first metric, because each metric is slow."""
         outputs, references = (tuple(texts[i] for i in indices) for texts in (self.outputs, self.references))
         return Translations(outputs, references, self.language, self.metrics[:1])
 
@@ -137,7 +137,7 @@ def group_scores(values: Sequence[int], samples: Mapping[str, TextSample], score
 def divide_sentences(values: Sequence[int]) -> list[list[int]]:
     """Divide sentences by a property into at most `MAX_GROUPS` groups; sentences with equal values stay together.
 
-    A group of fewer than `MIN_SENTENCES` sentences is merged into the previous one, the first into the next one.
+    A group of fewer than `MIN_SENTENCES` is merged into the previous group or, if it is the first, into the next.
     """
     count = min(MAX_GROUPS, len(values) // MIN_SENTENCES)
     if count < 2:

@@ -45,7 +45,7 @@ class PlannedTokenizer(SizeOnly):
 def task_on_paper(recipe: Recipe, length: int) -> Task:
     """Create a recipe's task with data for a full batch, but without any text.
 
-    `length` is the sentence length on both sides, for encoder-decoders; other models fill `data.max_length`.
+    For encoder-decoders, `length` is the sentence length on both sides; other models fill `data.max_length`.
     """
     kind = find_task(recipe.task)
     tokenizers = TokenizerPair(*map(PlannedTokenizer, vocabulary_sizes(recipe)))
@@ -70,8 +70,8 @@ def task_on_paper(recipe: Recipe, length: int) -> Task:
         sentences = SentenceStore(ids, bounds, np.array([0, count // 2, count]), files=())
         return kind(data(recipe, PreparedData(tokenizers, (sentences,), *rest)))
     raise InputError(
-        f'task = "{recipe.task}": the batches depend on the examples; prepare the data (the first step of a run), and '
-        "give it with --prepared RUN/data"
+        f'task = "{recipe.task}": the batches depend on the examples; start a run, which prepares its data first, and '
+        "give that data with --prepared RUN/data"
     )
 
 
@@ -84,7 +84,7 @@ SUBWORD = 4.0
 @dataclass(frozen=True)
 class DataVolume:
     files: int  # the number of files
-    bytes: int  # the size of their text, decompressed: of the `part` of each corpus that is read
+    bytes: int  # the decompressed size of their text; only the `part` of each corpus that is read counts
     lines: int  # the number of lines in this text
     tokens: int  # an estimate of its number of tokens
     how: str  # how the number of tokens was estimated, for display
@@ -112,7 +112,7 @@ def data_volume(recipe: Recipe) -> DataVolume | None:
 
 
 def bytes_per_token(recipe: Recipe, files: list[Path]) -> tuple[float, str]:
-    """Estimate the bytes per token from the recipe's tokenizer or, if it is untrained, its kind; also return which."""
+    """Estimate the bytes per token from the recipe's tokenizer or, if it is untrained, its kind; also return how."""
     folder = Path(recipe.tokenizer.path) if recipe.tokenizer.path else None
     lines: list[str] = []
     for file in files:
@@ -141,7 +141,7 @@ class PlannedBatches:
 
 
 def batches_of(recipe: Recipe, length: int, prepared: Path | None) -> PlannedBatches:
-    """Return a recipe's batches from prepared data, or synthetic ones, in which sentences have `length` tokens."""
+    """Return a recipe's batches from prepared data or, without it, synthetic ones with sentences of `length` tokens."""
     if prepared is not None:
         return prepared_batches(recipe, prepared)
     if not issubclass(find_task(recipe.task).dataset, Pairs):
@@ -154,7 +154,7 @@ def batches_of(recipe: Recipe, length: int, prepared: Path | None) -> PlannedBat
     task, extreme = task_on_paper(recipe, length), task_on_paper(recipe, longest)
     typical = largest_of(task, task.data.epoch(0))
     largest = largest_of(extreme, extreme.data.epoch(0))
-    origin = f"sentences of {length} tokens on both sides, of {longest} in the largest batch"
+    origin = f"sentences of {length} tokens on both sides, {longest} in the largest batch"
     return PlannedBatches(task, typical, largest, typical.tokens, None, origin)
 
 
@@ -164,12 +164,15 @@ def prepared_batches(recipe: Recipe, prepared: Path) -> PlannedBatches:
     try:
         digest = json.loads((prepared / REPORT).read_text(encoding="utf-8"))["digest"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        remedy = "give RUN/data of a run"
-        problem = f"{prepared}: has no prepared data; {remedy}" if prepared.is_dir() else no_folder(prepared, remedy)
+        remedy = "give the data folder of a run, RUN/data"
+        problem = (
+            f"{prepared}: contains no prepared data; {remedy}" if prepared.is_dir() else no_folder(prepared, remedy)
+        )
         raise InputError(f"--prepared {problem}") from error
     if not str(digest).startswith(data_digest(recipe)):
         raise InputError(
-            f"--prepared {prepared}: was prepared from different data, or with different settings than the recipe's"
+            f"--prepared {prepared}: was prepared from different data, or with different settings than the recipe's; "
+            "give the data folder of a run of this recipe"
         )
     with read_only():
         task = kind.prepare(recipe, prepared, lambda _: None)

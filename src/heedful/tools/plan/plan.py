@@ -1,4 +1,4 @@
-"""Plan of a run: the memory, time and disk space that it will need on some accelerators, estimated from its recipe."""
+"""Plan of a run: the memory, time and disk space that it will need on given accelerators, estimated from its recipe."""
 
 import math
 from dataclasses import dataclass, replace
@@ -18,6 +18,7 @@ from heedful.tools.plan.data import DataVolume, PlannedBatches, batches_of, data
 from heedful.tools.plan.update import CPU as CPU_DEVICE
 from heedful.tools.plan.update import GPU, Memory, UpdateOnPaper
 from heedful.training.warm_start import with_lora
+from heedful.wording import counted
 
 CPU = "cpu"
 HERE = "here"  # the first GPU of this machine or, without one, its CPU
@@ -25,7 +26,7 @@ CPU_NAME = "this machine's CPU"
 SIZE = 1024  # of the matrices that are multiplied to measure a CPU
 GPU_SIZE = 8192  # of the matrices for a GPU, which smaller ones do not keep busy
 NODE = 8  # GPUs per node; links within a node are faster than links between nodes
-USABLE = 0.9  # share of a GPU's memory: the rest is for the driver, kernels, communication and fragmentation
+USABLE = 0.9  # usable share of a GPU's memory; the rest is for the driver, kernels, communication and fragmentation
 # Assumed share of the peak FLOPs: that of the first entry with more parameters than the model.
 UTILISATION = ((1e8, 0.2), (5e8, 0.3), (math.inf, 0.4))
 CPU_UTILISATION = 0.5
@@ -65,7 +66,7 @@ def find_accelerator(name: str, precision: str) -> Accelerator:
         return Accelerator(properties.name, flops, flops, properties.total_memory, GPU_LINK, "measured now")
     if name not in ACCELERATORS:
         raise InputError(
-            f"--gpu {name}: unknown GPU; choose one of {', '.join(ACCELERATORS)}, or {HERE} or {CPU} for this machine"
+            f"--gpu {name}: unknown GPU; choose one of {', '.join(ACCELERATORS)}, or for this machine {HERE} or {CPU}"
         )
     accelerator = ACCELERATORS[name]
     return replace(accelerator, flops=accelerator.float32) if precision == "float32" else accelerator
@@ -76,18 +77,18 @@ class Layout:
     """Layout of training on several GPUs, with the memory per GPU in bytes."""
 
     name: str  # "replicated" (DDP) or "sharded" (FSDP2)
-    weights: float  # the float32 weights that it stores
+    weights: float  # the float32 weights that each GPU stores
     # the weights used for computing, if these differ: a bfloat16 copy, or the gathered weights of blocks
     working: float
     optimizer: float
     gradients: float
     batch: float  # the memory of the largest batch: activations and work space
     total: float  # the peak memory
-    fits: bool  # True if that is within the usable share of its memory
+    fits: bool  # True if `total` is within the usable share of the GPU's memory
     # the total with activation checkpointing, an estimate; None for models that are not stacks of blocks
     checkpointed: float | None
-    volume: float  # bytes that it sends per update
-    communication: float  # seconds for that, without overlap with computation
+    volume: float  # bytes that each GPU sends per update
+    communication: float  # seconds to send them, without overlap with computation
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Hardware:
     gpu: str = HERE  # one of ACCELERATORS, HERE or CPU
     utilisation: float | None = None  # share of the peak FLOPs; None for an assumption based on the model size
     length: int = 27  # tokens in a typical sentence, for a translator without prepared data
-    # bytes per second between GPUs; None for the data sheet's value in a node, and an assumption between nodes
+    # bytes per second between GPUs; None for the data sheet's value within a node, and an assumption between nodes
     link: float | None = None
     disk: float = 1e9  # bytes per second at which a checkpoint is written
     failure_hours: float = 50_000.0  # GPU hours between two failures, an assumption
@@ -220,12 +221,15 @@ def check_hardware(recipe: Recipe, hardware: Hardware) -> None:
     if recipe.model.family == "word_vectors":
         raise InputError('model.family = "word_vectors" cannot be planned; `heedful info` counts its parameters')
     if hardware.gpu == CPU and gpus > 1:
-        raise InputError(f"--gpus {gpus}: a CPU is one machine; leave --gpus out, or add a GPU, such as --gpu h100")
+        raise InputError(
+            f"--gpus {gpus}: the plan is for this machine's CPU; leave --gpus out, or choose a GPU, such as --gpu h100"
+        )
     if train.accumulate < gpus:
         size = max(1, train.batch_tokens * train.accumulate // gpus)
         raise InputError(
-            f"--gpus {gpus}: an update has train.accumulate = {train.accumulate} batches, but each GPU needs one. To "
-            f"split the same tokens into more batches: --set train.accumulate={gpus} --set train.batch_tokens={size}"
+            f"--gpus {gpus}: an update has {counted(train.accumulate, 'batches')} (train.accumulate), but each GPU "
+            f"needs at least one. To split the same tokens into more batches: --set train.accumulate={gpus} "
+            f"--set train.batch_tokens={size}"
         )
 
 
@@ -243,9 +247,9 @@ def layouts_of(
     # Replicated: gradients are summed in float32 once per update (ring).
     replicated = ("replicated", weights, memory.replica, optimizer, gradients)
 
-    # Sharded: two blocks are gathered at a time, one of which computes, and everything outside of blocks, such as
-    # embeddings, in the precision of the run; one block's gradients are complete before they are sharded. Weights are
-    # gathered for the forward and the backward pass of each batch, and gradients are summed after each.
+    # Sharded: in the precision of the run, the weights of two blocks are gathered at a time, one of which computes, and
+    # all weights outside of blocks, such as embeddings. The gradients of one block are whole before they are sharded.
+    # Weights are gathered for the forward and the backward pass of each batch, and gradients are summed after each.
     size = 1.0 if single else 0.5  # of gathered weights, relative to float32
     working = 0.0 if gpus == 1 else size * (2 * memory.block + weights - memory.blocks) + memory.block
     sharded = ("sharded", weights / gpus, working, optimizer / gpus, gradients / gpus)

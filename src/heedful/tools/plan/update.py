@@ -1,4 +1,4 @@
-"""Memory and FLOPs of one training update, computed with tensors that have a shape and a type but no memory."""
+"""Memory and FLOPs of one training update, computed with tensors that have a shape and a dtype but no memory."""
 
 import weakref
 from collections.abc import Mapping, Sequence
@@ -30,17 +30,17 @@ CPU, GPU = torch.device("cpu"), torch.device("meta")
 
 
 class Paper(TorchDispatchMode):
-    """Mode in which torch computes only shapes, and counts the memory that the tensors would take.
+    """Mode in which torch computes only the shapes of tensors, and which counts the memory that they would take.
 
     Token ids and masks stay real, because the sizes of other tensors depend on their values; they are small. Everything
     else is on paper: weights, hidden states, gradients, the optimizer state.
 
     Args:
-        device: `CPU`, or `GPU` for the way in which a model runs on any other device.
+        device: `CPU`, or `GPU`, which stands for any other device.
 
     Attributes:
         live: bytes of all tensors that currently exist.
-        peak: the maximum of `live` since this was last set.
+        peak: the maximum of `live` since `peak` was last set.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -114,7 +114,7 @@ class Paper(TorchDispatchMode):
         return func(*args, **kwargs)
 
     def _create(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Create a tensor: on paper, unless it contains integers, whose values are known."""
+        """Create a tensor: on paper, unless it contains integers or booleans, whose values are needed."""
         if "device" not in {argument.name for argument in func._schema.arguments}:
             return func(*args, **kwargs)
         blank = func(*args, **{**kwargs, "device": "meta"})
@@ -123,7 +123,7 @@ class Paper(TorchDispatchMode):
         return func(*args, **{**kwargs, "device": "cpu"})
 
     def _count(self, tensor: Tensor) -> None:
-        """Count the memory of a tensor, but not of further views of it, until nothing refers to it."""
+        """Count the memory of a tensor until nothing refers to it; further views of it are not counted."""
         storage = tensor.untyped_storage()
         key, size = storage._cdata, storage.nbytes()
         if key in self._storages:
@@ -168,8 +168,8 @@ class Memory:
     gradients: int  # the float32 gradients of all trained weights
     activations: int  # what the forward pass of a batch stores for its backward pass
     work: int  # the peak that a batch needs on top of all these; it includes the activations
-    # the peak in an update. In an update of a single batch, the gradients grow while the activations shrink, so that it
-    # is less than the sum of the others.
+    # the peak during an update. With a single batch, the gradients grow while the activations shrink, so that the peak
+    # is less than the sum of the parts.
     peak: int
     block: int  # the float32 weights of the largest block of a stack; 0 without stacks
     blocks: int  # the float32 weights of all blocks

@@ -39,7 +39,7 @@ LANGUAGE = re.compile(r"^(.+)[-._]([a-z]{2,3})$")
 PART = re.compile(r"(?<![a-z])(train(?:ing)?|val(?:id(?:ation)?)?|dev(?:el)?|test(?:ing)?)(?![a-z])")
 NUMBERED = re.compile(r"\d+")  # names of messages, as in 20 Newsgroups
 MIN_TEXTS = 5  # per class
-LIKELY_TEXTS = 10  # per class; folders with at least so many texts are likely to be classes
+LIKELY_TEXTS = 10  # per class; folders with at least this many texts are likely to be classes
 LIKELY_LENGTH = 20_000  # mean bytes per text; folders of texts up to this length are likely to be classes
 MAX_LENGTH = 50_000  # mean bytes per text; longer texts are books
 
@@ -246,7 +246,7 @@ def no_targets_error(folder: Path, kind: Kind, media: Sequence[Path]) -> InputEr
 
 
 def texts_next_to(folder: Path, media: Sequence[Path]) -> str | None:
-    """Describe what seems to have a text for each file: text files with the same names, or one file with all texts."""
+    """Name what seems to hold a text for each file: text files with the same names, or one file with all texts."""
     stems = {path.stem for path in media}
     texts = [path for path in visible_files(folder) if path.suffix.lower() in (".txt", ".lab", ".trn")]
     if sum(path.stem in stems for path in texts) * 2 > len(stems):

@@ -33,7 +33,7 @@ from heedful.tools.proposals.text_statistics import StatisticsBuilder, TextStati
 
 
 class Contradictions(NamedTuple):
-    """Equal texts with different labels: how many there are, and the lines, from 1, of two examples of one text."""
+    """Equal texts with different labels: their number, and the lines, from 1, of two examples of one such text."""
 
     texts: int
     lines: tuple[int, int] | None
@@ -124,7 +124,7 @@ WINDOW = 384  # tokens for a question with a piece of its passage, as in Devlin 
 MIN_UPDATES = 300
 SAVES = 20  # checkpoints in a run, each after a validation
 WHOLE_TEXTS = 0.95  # share of texts that fit completely
-WINDOWED = {"tagging": "tagged sentences", "span_qa": "questions on passages"}  # tasks with an answer for each token
+WINDOWED = {"tagging": "tagged sentences", "span_qa": "questions about passages"}  # tasks with an answer for each token
 
 
 def propose_encoder(

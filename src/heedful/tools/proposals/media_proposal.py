@@ -30,7 +30,7 @@ SIZES = (  # by the number of files
     Size("base", math.inf, 384, 1536, 6, 12, dropout=0.1, lr=1e-3, warmup=5000, passes=50, gpu_memory=24),
 )
 CPU_SECONDS = 2 * 3600.0  # the longest training without a GPU
-MIN_PASSES = 10  # over the files; a smaller model is better than fewer
+MIN_PASSES = 10  # over the files; a smaller model is better than fewer passes
 MIN_BATCH_FILES, MAX_BATCH_FILES = 16, 128
 MIN_UPDATES = 400
 SAVES = 10  # checkpoints in a run, each after a validation
@@ -94,7 +94,7 @@ def input_values(kind: Kind, facts: Sequence[Any], machine: Machine) -> tuple[di
     if kind == "image":
         return settings | {"tokens": image.tokens}, image.tokens, image.tokens
 
-    # As many frames are read as most videos have, but no more than the default.
+    # A model reads as many frames as the median video has, but no more than the default.
     median = round(float(np.median([file.frames for file in facts])))
     whole = max(1, median // VideoConfig.tubelet) * VideoConfig.tubelet
     video = VideoConfig(frames=min(VideoConfig.frames, whole))
@@ -170,7 +170,7 @@ stem = "convolutional"
 
 AUDIO = """
 [audio]
-rate = $rate # samples per second; others are resampled
+rate = $rate # samples per second; files with other rates are resampled
 window = $window # 25 milliseconds
 hop = $hop # 10 milliseconds
 mels = $mels

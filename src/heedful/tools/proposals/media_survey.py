@@ -1,4 +1,4 @@
-"""Survey of a user's images, audio or videos: layout, sizes, classes or texts, copies, and groups kept in one part."""
+"""Survey of a user's images, audio or videos: layout, sizes, classes or texts, copies, groups that stay in one part."""
 
 import re
 from collections import Counter, defaultdict
@@ -48,7 +48,7 @@ MIN_FILE_SHARE = 0.9  # of the values in a column of file names that have an ext
 
 
 def kind_of_folder(folder: Path, kinds: Sequence[Kind] = GUESSED_KINDS) -> Kind | None:
-    """Return the kind of most files in a folder; None if there are more text files.
+    """Return the most frequent kind of media in a folder; None if there are more text files.
 
     A text named like a file, such as 1.txt next to 1.wav, is about that file and does not count.
     """
@@ -73,7 +73,7 @@ def file_column(columns: Sequence[Column], kinds: Sequence[Kind] = GUESSED_KINDS
 
 
 class Target(NamedTuple):
-    """The column with the class of each file, or with a text about it; how certain that is; and the second-best one."""
+    """The column with the class of each file, or with a text about it; how certain this is; the second-best column."""
 
     column: Column
     writes: bool  # True for texts, which a model learns to write
@@ -314,7 +314,7 @@ def survey_media(files: Iterable[MediaFile], corpus: CorpusConfig, facts_of: Cal
         labels[file.target] += 1
         digests.append(digest)
     if not facts:
-        reason = f"no file can be read; the first: {bad[0]}" if bad else "contains no files to read"
+        reason = f"no file can be read; the first error: {bad[0]}" if bad else "contains no files to read"
         raise InputError(f"{corpus.source}: {reason}")
     return MediaSurvey(labels, facts, digests, bad, len(facts) - len(first), torn)
 

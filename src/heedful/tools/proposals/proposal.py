@@ -89,7 +89,7 @@ def schedule(size: Size, updates: float, updates_per_pass: float, saves: int) ->
 
 
 def character_vocabulary(characters: int) -> int:
-    """Return the vocabulary size of a character tokenizer: room for these characters, 256 bytes and special tokens."""
+    """Return the vocabulary size of a character tokenizer: room for the characters, 256 bytes and special tokens."""
     return min(MAX_CHARACTER_VOCABULARY, 100 * math.ceil((characters + 300) / 100))
 
 

@@ -90,10 +90,10 @@ def survey_text(documents: Iterable[Document], name: str) -> TextSurvey:
 
 CPU_SECONDS = 3600  # the longest training without a GPU
 MAX_CHARACTERS = 2_000_000  # of a text that is read by characters; from more text, subwords can be learned
-MIN_PASSES = 4  # over the text, if the size has this many; a smaller model is better than fewer
+MIN_PASSES = 4  # over the text, if the size makes as many; a smaller model is better than fewer passes
 MIN_UPDATES = 1000
 SAVES = 20  # checkpoints in a run, each after a validation
-MIN_DOCUMENTS = 20  # with at least so many, passages can combine two documents
+MIN_DOCUMENTS = 20  # with at least this many, passages can combine two documents
 MIN_SECTIONS = 200  # so that a held-out twentieth has several, even if they differ in length
 
 
@@ -156,7 +156,7 @@ def model_values(
 ) -> dict[str, Any]:
     """Choose the sizes of the model and the vocabulary, and the number of updates.
 
-    The updates make several passes over the text, are not too few, and do not take too long on this machine.
+    There are at least `MIN_UPDATES`, and enough for several passes over the text, unless a CPU would take too long.
     """
 
     def work(size: TextSize) -> float:

@@ -12,7 +12,7 @@ from heedful.data.preparation.prepared_data import folded
 from heedful.errors import InputError
 
 MAX_HELD_OUT = 1000  # texts in the validation or test part
-MIN_GROUPS = 3  # in a class, so that it is in all three parts
+MIN_GROUPS = 3  # that a class needs in order to be in all three parts
 
 Part = Literal["train", "valid", "test"]
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from heedful.errors import InputError
 OF_ONE_TEXT = ("language_model", "masked_lm")
 OF_LABELS = ("classification", "regression")
 OF_REPLIES = ("text_to_text", "summarisation", "dialogue")
-ANSWERED = {  # usual column names: of texts, of what these are about, and of the answers to them
+ANSWERED = {  # usual column names: of an instruction or text, of its input, and of the answer
     "text_to_text": (("instruction", "prompt"), ("input", "context"), ("output", "completion", "response")),
     "summarisation": (("article", "document", "dialogue", "text"), (), ("summary", "highlights")),
 }
@@ -24,11 +24,11 @@ TARGETS = {
 }
 ELSEWHERE = "docs/how-to/ranking-summaries-dialogue.md"  # has recipes for tasks that `init` does not support
 
-# How plausible a reading is: the column's name says so, or its end does; the contents do; no other is left; or barely.
+# How plausible a reading is: by the column's name, the end of its name, its contents, as the only one left; barely.
 NAMED, ENDING, CONTENT, REMAINING, BARELY = 4.0, 3.5, 2.0, 1.5, 1.0
 MIN_PIXELS = 50  # columns of numbers that may be pixels
 CLOSE = 0.4  # two readings that differ by less are equally plausible
-SCORED_PAIR = 0.6  # more plausible than any label: a fraction next to two texts, usually their similarity
+SCORED_PAIR = 0.6  # added for fractions next to two texts, usually their similarity: more plausible than any label
 MAX_COLUMNS = 12  # in a message
 
 Certainty = Literal["certain", "likely", "unsure"]
@@ -64,7 +64,7 @@ class Candidate(NamedTuple):
 def choose_task(
     columns: Sequence[Column], request: TaskChoice, name: str
 ) -> tuple[TaskChoice, TaskChoice | None, Certainty]:
-    """Choose the task and the columns of a table that are still open, from the contents of the columns.
+    """Choose what a request leaves open of the task and the columns, from the contents of the columns.
 
     Returns the best choice, the second-best if there is one, and how certain the best one is.
     """
@@ -96,7 +96,7 @@ def candidates(columns: Sequence[Column], request: TaskChoice) -> Iterator[Candi
 
 
 def labelled_texts(columns: Sequence[Column], request: TaskChoice) -> Iterator[Candidate]:
-    """Yield the readings of each column as labels of suitable texts, or as texts to write if it has few values."""
+    """Yield the readings of each column as labels of suitable texts or, if it has few values, as texts to write."""
     for column in columns:
         if request.target not in (None, column.name) or column.name in (request.source, request.pair):
             continue
@@ -108,7 +108,7 @@ def labelled_texts(columns: Sequence[Column], request: TaskChoice) -> Iterator[C
                 is_scored_pair = len(texts) == 2 and task == "regression" and weight == CONTENT
                 choice = TaskChoice(task, texts[0], texts[1] if len(texts) == 2 else None, column.name)
                 yield Candidate(weight - penalty + SCORED_PAIR * (is_scored_pair and column.has_fractions), choice)
-                # Few distinct values may be texts to write, judging by the name, or if most have several words.
+                # Few distinct values may be texts to write, judging by the name or if most have several words.
                 is_wordy = 2 * column.spaces > column.rows or column.name.strip().lower() in PAIR_NAMES
                 if task == "classification" and is_wordy and not column.all_numbers:
                     yield Candidate(REMAINING - penalty, replace(choice, task="text_to_text"))
@@ -129,7 +129,7 @@ def label_tasks(column: Column, request: TaskChoice) -> dict[str, float]:
 
 
 def input_texts(columns: Sequence[Column], request: TaskChoice, *, most: int) -> list[tuple[list[str], float]]:
-    """Return the texts that a model may read: the columns, and how much less plausible they are than clear ones."""
+    """Return the text columns that a model may read, and how much less plausible each choice is than a clear one."""
     if request.source:
         return [([request.source, *([request.pair] if request.pair else [])], 0.0)]
     texts = [column for column in columns if column.is_text and not column.is_note]

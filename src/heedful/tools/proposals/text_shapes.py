@@ -77,7 +77,7 @@ def shape_of(path: Path, bad_utf8: BadUtf8) -> TextShape | None:
 
 
 def shape_of_words(lines: Sequence[str], content: Sequence[str]) -> TextShape | None:
-    """Recognise a word with its tag on each line: tags of spans, or of single words, such as parts of speech."""
+    """Recognise files with a word and its tag on each line: tags of spans, or of single words (parts of speech)."""
     rows = [line.split("\t") if "\t" in line else line.split() for line in content]
     if share(len(cells) > 1 and bool(TAG.fullmatch(cells[-1].strip())) for cells in rows) >= SHARE:
         return TextShape("tagged", "words with tags (CoNLL)")
@@ -120,7 +120,7 @@ def shape_of_lines(lines: Sequence[str]) -> TextShape | None:
 
 
 def shape_of_word_lists(lines: Sequence[str]) -> TextShape | None:
-    """Recognise word vectors and the lists that score them; None for other lines."""
+    """Recognise word vectors and the lists that evaluate them; None for other lines."""
     vectors = [
         len(cells) for cells in map(str.split, lines) if len(cells) > MIN_NUMBERS and all(map(is_number, cells[1:]))
     ]
@@ -128,9 +128,9 @@ def shape_of_word_lists(lines: Sequence[str]) -> TextShape | None:
         remedy = "set model.pretrained to the file, or inspect it with `heedful vectors`"
         return TextShape("foreign", "word vectors", remedy)
     if lines[0].startswith(": ") and share(bool(ANALOGY.fullmatch(line)) or line[0] == ":" for line in lines) >= SHARE:
-        return TextShape("foreign", "analogies", "word vectors are scored with them: `heedful vectors analogy --help`")
+        return TextShape("foreign", "analogies", "they evaluate word vectors: see `heedful vectors analogy --help`")
     if share(bool(WORD_PAIR.fullmatch(line)) for line in lines) >= SHARE:
-        remedy = "word vectors are scored with them: `heedful vectors similarity --help`"
+        remedy = "they evaluate word vectors: see `heedful vectors similarity --help`"
         return TextShape("tabs", "word pairs with numbers", remedy)
     return None
 
@@ -253,7 +253,7 @@ def labelled_lines(path: Path, label: re.Pattern[str], bad_utf8: BadUtf8) -> Ite
 def table_rows(path: Path, separator: str, bad_utf8: BadUtf8, *, quoted: bool) -> Iterator[Values]:
     """Yield the rows of a table by column name, or by column number from 1 if there is no header.
 
-    Cells beyond the width of the narrowest row, in which STS-B gives its sources, are left out.
+    Cells beyond the width of the narrowest row are left out; in STS-B, they name the sources.
     """
     quoting = csv.QUOTE_NONE if separator == "\t" and not quoted else csv.QUOTE_MINIMAL
     lines = (f"{line}\n" for line in read_lines(path, bad_utf8=bad_utf8) if not line.startswith("# "))
@@ -261,7 +261,7 @@ def table_rows(path: Path, separator: str, bad_utf8: BadUtf8, *, quoted: bool) -
         rows = [row for row in csv.reader(lines, delimiter=separator, quoting=quoting, strict=quoted) if row]
     except csv.Error as error:
         raise InputError(
-            f"{path}: contains a quotation that does not end ({error}); correct it, or save the table as .jsonl"
+            f"{path}: contains a quoted cell that is not closed ({error}); correct it, or save the table as .jsonl"
         ) from error
     size = min(map(len, rows), default=0)
     yield from named_cells([row[:size] for row in rows])
@@ -283,7 +283,7 @@ def read_objects(path: Path, bad_utf8: BadUtf8, *, one_a_line: bool) -> Iterator
         try:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{location}: not JSON ({error}); correct it, or save it again") from error
+            raise InputError(f"{location}: not JSON ({error}); correct the file, or export it again") from error
 
     with open_bytes(path) as stream:
         lines = (line or "" for line in decode_lines(stream, str(path), bad_utf8=bad_utf8, longest=MAX_LINE_BYTES))

@@ -37,7 +37,7 @@ def is_spaceless(script: str | None, characters: int, words: int) -> bool:
 
 @dataclass(frozen=True)
 class TextStatistics:
-    """Statistics of a list of texts, (n,) values each."""
+    """Statistics of a list of texts; an array has one value per text, (n,)."""
 
     script: str | None  # the script of most letters; None if filters do not support it
     alphabet: int  # number of distinct characters

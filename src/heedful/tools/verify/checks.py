@@ -49,7 +49,7 @@ def alone(subject: Subject) -> list[Tensor]:
 
 
 def in_a_batch(subject: Subject) -> float:
-    """Compare the outputs of all examples in one batch, padded on each side in turn, with those of each one alone."""
+    """Compare the outputs of all examples in one batch, padded on each side in turn, with those of each alone."""
     together = [rows for side in subject.sides for rows in subject.outputs(subject.model, subject.examples, side)]
     return largest_difference(together, alone(subject) * len(subject.sides))
 
@@ -172,7 +172,7 @@ def exhaustive(subject: Writer) -> float:
     tokens = [EOS, *words]
 
     def score(text: list[int]) -> float:
-        """Compute the log-probability of a text, normalised over the few tokens and divided by |y|^ALPHA."""
+        """Compute the log-probability of a text, normalised over these few tokens and divided by |y|^ALPHA."""
         logits = subject.teacher_forced_logits(example, torch.tensor([text]))[0]
         logs = logits[:, tokens].double().log_softmax(-1)
         return sum(float(logs[i, tokens.index(token)]) for i, token in enumerate(text)) / len(text) ** ALPHA
@@ -200,7 +200,7 @@ def for_subjects(kind: Any, measure: Callable[[Any], float | None]) -> Callable[
 CHECKS = (
     Check("an example alone vs. in a batch with padding", for_subjects(Subject, in_a_batch)),
     Check("a batch vs. the same batch in another order", for_subjects(Subject, order_of_rows)),
-    Check("the first output tokens vs. the same before other tokens", for_subjects(Writer, later_tokens)),
+    Check("the first output tokens vs. with later tokens changed", for_subjects(Writer, later_tokens)),
     Check("one token at a time with a cache vs. all at once", for_subjects(Writer, token_by_token)),
     Check("rows that a search repeats and drops vs. each text alone", for_subjects(Writer, repeated_and_dropped)),
     Check("beam search of size 1 vs. greedy search", for_subjects(Writer, greedy), 0),

@@ -28,7 +28,7 @@ SEARCHES: dict[type, dict[str, Any]] = {
 
 
 def with_ctranslate2(subject: Subject, loaded: LoadedModel) -> float | None:
-    """Compare token scores of greedy outputs and of texts, or vectors, from CTranslate2 and from torch.
+    """Compare CTranslate2 with torch: token scores of greedy outputs and of given texts, or vectors of texts.
 
     Returns None if CTranslate2 does not support the model.
     """
@@ -48,7 +48,7 @@ def with_ctranslate2(subject: Subject, loaded: LoadedModel) -> float | None:
 
 
 def numbers(predictor: Any, texts: list[str]) -> Tensor:
-    """Compute the scores of a predictor's outputs for texts, the scores of given texts, or the vectors of texts."""
+    """Compute the token scores of a predictor's outputs and of given texts; for an encoder, the vectors of texts."""
     if isinstance(predictor, Translator):
         lines = list(predictor.translate_lines(texts))
         outputs = [each.hypothesis.token_scores for line in lines for each in line.alternatives]

@@ -37,7 +37,7 @@ from heedful.text.tokenizer import BOS, EOS, PAD
 
 
 def relative_difference(actual: Tensor, expected: Tensor) -> float:
-    """Return the largest difference of two tensors, relative to the largest value of the second; NaN if one has NaN.
+    """Return the largest difference relative to the largest value of the second tensor; NaN if either contains NaN.
 
     Two empty tensors, such as the weights of a missing class token, do not differ.
     """
@@ -165,7 +165,7 @@ Writer = PairSubject | TextSubject  # models that write a text token by token, f
 
 
 class RowSubject(Subject):
-    """A model with an answer for a text or for each of its tokens: BERT, classifiers, taggers, sentence encoders."""
+    """A model that gives an answer for a text or for each token: BERT, classifiers, taggers, sentence encoders."""
 
     def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
         tokens, padding_mask = padded([text for (text,) in examples], side)
@@ -276,10 +276,10 @@ OF_TEXT: dict[type, type[Subject]] = {
 
 
 def subject_of(loaded: LoadedModel, seed: int = 0) -> Subject:
-    """Return the subject of a loaded model, which generates its inputs; a different seed gives different examples.
+    """Return the subject for a loaded model; it samples its own inputs, and each seed gives different ones.
 
     Raises:
-        InputError: the model does not read texts, images or audio, or looks up single words only.
+        InputError: the model does not read texts, images or audio, or only looks up single words.
     """
     recipe, vocabulary = loaded.recipe, min(loaded.tokenizers.sizes)
     if recipe.data.modality != "text":
@@ -292,4 +292,4 @@ def subject_of(loaded: LoadedModel, seed: int = 0) -> Subject:
             if ARCHITECTURES.is_custom(recipe.model.architecture):
                 instance.sides = ("right",)  # a user's architecture need not support padding on the left
             return instance
-    raise InputError(f"{loaded.path}: nothing to verify: the model reads neither texts nor images nor audio")
+    raise InputError(f"{loaded.path}: nothing to verify; give a model that reads texts, images or audio")

@@ -92,11 +92,11 @@ def train_copy(
 def several_processes(subject: Subject, loaded: LoadedModel) -> float:
     """Measure the largest difference between the weights after updates by two processes and by one process.
 
-    First each of the two has all weights, then each has some rows of every weight, unless a weight is a single number.
+    First, each of the two has all weights; then, unless some weight has no rows, each has some rows of every weight.
 
     Raises:
         Interrupted: a signal such as Ctrl-C has ended the processes.
-        RunError: they have failed.
+        RunError: one of the processes failed.
     """
     seed, modules = subject.random.initial_seed(), own_modules(loaded.recipe)
     with TemporaryDirectory() as name:
@@ -108,7 +108,7 @@ def several_processes(subject: Subject, loaded: LoadedModel) -> float:
         if code > 128:
             raise Interrupted("stopped while comparing two processes with one; the model is unchanged")
         if code:
-            raise RunError(f"the two processes for training a copy of the model ended with exit code {code}")
+            raise RunError(f"the two processes that train a copy of the model exited with code {code}")
         shared = [read_tensors(folder / file) for file in weight_files(subject.model).values()]
         one = load_model(folder / "model")
         threads = torch.get_num_threads()

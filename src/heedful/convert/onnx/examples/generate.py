@@ -17,7 +17,7 @@ MODEL = onnxruntime.InferenceSession(FOLDER / "model.onnx")
 def predict(prompts: list[str], max_tokens: int = 50) -> list[list[int]]:
     """Return the token ids of the continuation of each prompt. An empty prompt begins a new document."""
     rows = [row.ids or [CONFIG["eos_token_id"]] for row in TOKENIZER.encode_batch(prompts)]
-    # Rows are padded on the left, so that the last column of each is the token to continue.
+    # Rows are padded on the left, so that the last column has the last token of each prompt.
     padding = [max(map(len, rows)) - len(row) for row in rows]
     ids = np.array([[CONFIG["pad_token_id"]] * count + row for count, row in zip(padding, rows, strict=True)])
     mask = np.array([[0] * count + [1] * len(row) for count, row in zip(padding, rows, strict=True)])
