@@ -245,8 +245,8 @@ def trace(
         model: a model as in `load`, or a predictor.
         text: the input. A string gives one trace, an iterable of strings a list of traces.
             For an image or audio model: a file name, the bytes of a file, or an array of pixels or samples.
-        target: an output to trace instead of the one that a translator, captioner or language model generates; or the
-            second text of a pair. A target belongs to one text.
+        target: an output to trace instead of the one that a translator or captioner generates; the continuation to
+            trace with a language model; or the second text of a pair. A target belongs to one text.
         keep: names of `heedful.inspector.capture.taps`, or patterns such as "dec.*.cross.attn".
     """
     from heedful.errors import InputError

@@ -23,15 +23,15 @@ ROWS = 64  # tokens are padded with zeros to a multiple of this, because CPU ker
 
 @dataclass(frozen=True)
 class Loss:
-    """Loss of a batch as sums over tokens with their count, so that losses of batches of different sizes add up."""
+    """Loss of a batch as sums over tokens or examples, and their count, so that losses of different batches add up."""
 
-    sum: Float[Tensor, ""]  # smoothed cross-entropy in nats; has the gradient
-    nll: Float[Tensor, ""]  # negative log-likelihood in nats, from which perplexity is computed
+    sum: Float[Tensor, ""]  # the loss to minimise, such as smoothed cross-entropy in nats; has the gradient
+    nll: Float[Tensor, ""]  # loss without smoothing, such as the negative log-likelihood in nats, for the perplexity
     count: int
 
 
 def perplexity(nll: float) -> float:
-    """Return the perplexity e^nll of a mean negative log-likelihood in nats, at most the largest float64."""
+    """Return the perplexity e^nll of a mean negative log-likelihood in nats, at most e^709, which is finite."""
     # The perplexity of a diverged run is infinite, which JSON cannot represent.
     return math.exp(min(nll, LARGEST_EXPONENT))
 
@@ -45,10 +45,11 @@ def cross_entropy(
 ) -> Loss:
     """Compute the cross-entropy of the logits `hidden @ weight.T + bias` with label smoothing.
 
-    The logits are never all in memory: the gradient is computed in the forward pass, a few rows at a time, unless
-    gradients are turned off, as in validation. The smoothed target gives probability 1 - smoothing to the correct token
-    and spreads the rest evenly over all V tokens (Szegedy et al. 2016, as in Vaswani et al. 2017, section 5.4).
-    The loss of a token is at most 87 nats, that of the smallest float32 number; its gradient is not bounded.
+    The logits of only a few rows are in memory at a time. The forward pass also computes the gradient, unless gradients
+    are turned off, as in validation. The smoothed target gives probability 1 - smoothing to the correct token, and
+    spreads the rest evenly over all V tokens (Szegedy et al. 2016, as in Vaswani et al. 2017, section 5.4). The
+    negative log-likelihood of a token is at most 87 nats, that of the smallest float32 number; its gradient is not
+    bounded.
     """
     # Logits of a batch of 25,000 tokens over 37,000 words would be 3.7 GB, and their gradient as much again.
     compute = FusedCrossEntropy.apply if torch.is_grad_enabled() else cross_entropy_sums

@@ -103,7 +103,7 @@ class RowSGD(torch.optim.Optimizer):
                     self.step_rows(table, coalesced(table.grad), group["lr"] * group["count"], group["lr"] * self.LIMIT)
 
     def step_rows(self, table: Tensor, gradient: Tensor, rate: float, max_norm: float) -> None:
-        """Move the rows of a table against the gradient, by `rate` times its norm but at most by `max_norm`."""
+        """Move each row of a table against its gradient G, by `rate` |G| but at most by `max_norm`."""
         values = gradient.values() if gradient.is_sparse else gradient
         # (R, D) with R rows; a table of one dimension has rows of one number.
         values = values.flatten(1) if values.dim() > 1 else values[:, None]

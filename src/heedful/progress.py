@@ -66,7 +66,7 @@ class Count:
         return replace(self, done=self.done + count, since=now, items=items, seconds=seconds)
 
     def waiting(self, now: float) -> "Count":
-        """Return the state at `now`; if the wait for the next item exceeds the working time so far, it counts instead.
+        """Return the state at `now`; a wait for the next item that exceeds the working time so far replaces that time.
 
         Blank lines, for example, take no time, so they do not predict the speed of translating other lines.
         """

@@ -118,7 +118,7 @@ ARCHITECTURES: Registry[type] = Registry(
     "heedful.architectures",
 )
 
-MODELS = {  # backbones of each architecture, by family
+MODELS = {  # the models of each architecture, or their backbones, by family
     "transformer": {
         "encoder_decoder": "heedful.architectures.transformer.model:EncoderDecoder",
         "encoder": "heedful.architectures.transformer.model:EncoderOnly",

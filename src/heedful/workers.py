@@ -1,6 +1,7 @@
 """Worker processes that compute the results of a function ahead of time, on other cores.
 
-Workers are forked on Linux. Elsewhere they are spawned, and receive the function through a pipe.
+Workers are forked on Linux, unless the start method of multiprocessing is "spawn". Otherwise they are spawned, and
+receive the function through a pipe.
 """
 
 import atexit
@@ -45,7 +46,7 @@ def uses_fork() -> bool:
 
 
 def map_ahead(function: Callable[[T], R], items: Iterable[T], count: int) -> Generator[R]:
-    """Map a function over items in forked workers, or in threads where forking is unavailable, and keep the order.
+    """Map a function over items in forked workers, or in threads if this process cannot fork any; keep the order.
 
     Threads help if the function mostly waits, or runs native code.
     """

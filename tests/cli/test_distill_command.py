@@ -118,7 +118,10 @@ def test_the_same_command_resumes_and_changes_nothing(student, teacher, tmp_path
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda folder: (folder / "config.toml").write_text('task = "language_model"\n'), 'must be "translation"'),
+        (
+            lambda folder: (folder / "config.toml").write_text('task = "language_model"\n'),
+            "distillation supports only translation",
+        ),
         (lambda folder: (folder / "config.toml").write_text('name = "none"\n'), "has no training data"),
         (lambda folder: (folder / "train.de").write_text("one\n"), "train.de"),
     ],

@@ -109,7 +109,7 @@ CASES = {
     "heedful train recipe.toml --set train.speed=9": (2, "train.speed"),
     "heedful train recipe.toml --data nowhere --out run": (
         2,
-        "--data nowhere: no such folder; check the name",
+        "--data nowhere: no such folder; check the path",
     ),
     "heedful config show typo.toml": (2, "max_update"),
     "heedful config check heads.toml": (2, "heads"),

@@ -85,7 +85,7 @@ def test_each_example_is_in_one_part_with_its_label(here: Path, name: str) -> No
 
 
 def test_pairs_of_texts_keep_both(here: Path) -> None:
-    assert "second one in '2', label in '3'" in run("same.tsv")
+    assert "texts in '1' and '2', classes in '3'" in run("same.tsv")
     recipe = load_recipe("same-classification")
     first = next(iter(read_labelled(recipe.data.train[0], recipe.data)))
     assert (first.text, first.pair) in own_text.PAIRS

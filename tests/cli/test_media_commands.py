@@ -221,7 +221,7 @@ def test_what_is_there_of_a_truncated_file_is_read_if_that_is_asked_for(here, ta
 @pytest.mark.parametrize("command", COMMANDS)
 def test_channels_that_cancel_are_reported_and_one_can_be_chosen(here, task, command):
     if task != "audio_classification":
-        with pytest.raises(InputError, match=r"--channel is for audio, but model reads (image|video)"):
+        with pytest.raises(InputError, match=r"--channel is for audio models, but model reads (image|video)"):
             invoke(*COMMANDS[command], "--channel", 1)
         return
     path = Path(f"valid/{LABELS[task][0]}/00{ENDINGS[task]}")
@@ -246,7 +246,7 @@ def test_channels_that_cancel_are_reported_and_one_can_be_chosen(here, task, com
         (["valid", "--pair-field", "x"], "model reads one file at a time; leave --pair-field out"),
         (["valid", "--source-field", "x"], r"columns were given \(x\), but --input FILE is missing"),
         (["--input", "valid", "--source-field", "x"], r"columns were given \(x\), but --input valid is not a table"),
-        (["--input", "nowhere.csv"], r"nowhere\.csv: no such file; check the name"),
+        (["--input", "nowhere.csv"], r"nowhere\.csv: no such file; check the path"),
         (["empty.csv"], "empty.csv: has no rows with file names"),
         (
             ["empty.csv", "--output", "empty.csv", "--force"],

@@ -249,7 +249,7 @@ def test_the_defaults_are_possible() -> None:
 def test_a_run_that_ends_in_its_warmup_is_remarked_upon_and_not_refused(schedule: str) -> None:
     values = {"optimizer": {"schedule": schedule, "lr": 0.05, "warmup": 41}, "train": {"max_updates": 41}}
     (remark,) = remarks(recipe_from_dict(values, "here"))
-    assert "train.max_updates = 41, before optimizer.warmup = 41 is over" in remark
+    assert "ends at update 41, during the warm-up (optimizer.warmup = 41)" in remark
     assert remarks(recipe_from_dict({**values, "train": {"max_updates": 42}}, "here")) == []
 
 

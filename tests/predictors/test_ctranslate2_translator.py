@@ -146,7 +146,7 @@ def test_only_ctranslate2_computes_in_int8(tmp_path):
         heedful.load(folder, precision="int8")
     folder = write_translator(tmp_path / "other", positions="alibi")
     for name in ("auto", "ctranslate2"):
-        with pytest.raises(InputError, match=r"use --precision float32 and --engine torch:\s+model\.positions"):
+        with pytest.raises(InputError, match=r"use --precision float32 and --engine torch\s+model\.positions"):
             heedful.load(folder, precision="int8", engine=name)
 
 

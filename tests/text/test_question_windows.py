@@ -67,7 +67,9 @@ def test_a_row_is_the_question_and_a_window_of_the_text(causal):
 def test_a_question_leaves_half_of_the_row_to_its_text():
     context = Context("", list(range(100, 141)), [])
     assert len(question_windows([50] * 8, context, 22, causal=False, name="it")[0].ids) == 22
-    with pytest.raises(InputError, match=r"line 7: a question of 9 tokens .* data.max_length = 22 .* shorten it"):
+    with pytest.raises(
+        InputError, match=r"line 7: a question of 9 tokens .* data.max_length = 22 .* shorten the question"
+    ):
         question_windows([50] * 9, context, 22, causal=False, name="line 7")
 
 

@@ -115,12 +115,15 @@ def test_rare_characters_are_left_to_the_bytes(kind):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"vocab_size": 260}, "is too small for 4 special tokens and 256 bytes .*; set at least 261"),
-        ({"vocab_size": 4, "byte_fallback": False}, "too small for 4 special tokens; set at least 5"),
-        ({"vocab_size": 259, "kind": "byte"}, "set at least 260"),
+        ({"vocab_size": 260}, "is too small for 4 special tokens and 256 bytes .*; set it to at least 261"),
+        ({"vocab_size": 4, "byte_fallback": False}, "too small for 4 special tokens; set it to at least 5"),
+        ({"vocab_size": 259, "kind": "byte"}, "set it to at least 260"),
         ({"kind": "byte", "byte_fallback": False}, "set tokenizer.byte_fallback = true"),
-        ({"vocab_size": 7, "byte_fallback": False}, "has 4 distinct characters, .* has room for 3; set at least 8"),
-        ({"vocab_size": 7, "byte_fallback": False, "kind": "unigram"}, "set at least 8"),
+        (
+            {"vocab_size": 7, "byte_fallback": False},
+            "has 4 distinct characters, .* has room for 3; set it to at least 8",
+        ),
+        ({"vocab_size": 7, "byte_fallback": False, "kind": "unigram"}, "set it to at least 8"),
     ],
 )
 def test_a_vocabulary_that_is_too_small_is_refused(settings, message):

@@ -161,7 +161,7 @@ def test_a_run_that_ends_before_its_first_regular_checkpoint_has_a_model(reason,
 
 def test_what_the_numbers_of_a_run_mean_is_said_at_its_beginning(text, tmp_path):
     _, said = train_aloud(recipe(text, train={"max_updates": 3}), tmp_path / "smoothed")
-    assert "the run ends at train.max_updates = 3, before optimizer.warmup = 5 is over" in said
+    assert "the run ends at update 3, during the warm-up (optimizer.warmup = 5)" in said
     assert "losses include label smoothing (train.label_smoothing = 0.1); perplexity does not" in said
     _, said = train_aloud(recipe(text, train={"max_updates": 7, "label_smoothing": 0.0}), tmp_path / "plain")
     assert "warmup" not in said

@@ -106,7 +106,11 @@ def test_parts_are_named(name, tmp_path):
         ("classification", [], "train: the data is empty"),
         ("classification", ["a text"], r"train, row 1: 'a text' .str. is not an example; give \(source, target\)"),
         ("classification", [("a", "b"), ("c",)], "train, row 2: .* is not an example"),
-        ("classification", [{"a": 1, "b": 2, "c": 3, "d": 4}], "row 1: the keys are 'a', 'b', 'c', 'd'"),
+        (
+            "classification",
+            [{"a": 1, "b": 2, "c": 3, "d": 4}],
+            r"row 1: cannot tell which keys to read \('a', 'b', 'c', 'd'\)",
+        ),
         ("classification", {"text": ["a", "b"], "label": ["x"]}, "columns of a mapping must be lists of equal length"),
         ("classification", {"text": "a", "label": "b"}, "columns of a mapping must be lists of equal length"),
         ("classification", 7, "7 .int. is not training data"),

@@ -81,7 +81,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a column": (
         {"data": {"valid": {"source": "one.tsv"}}},
-        r"one\.tsv, line 1: 1 column, but column 2 is needed",
+        r"one\.tsv, line 1: has 1 column, but column 2 is needed",
     ),
     "other bytes": ({"data": {"valid": {"source": "utf16.tsv"}}}, r"utf16\.tsv: not UTF-8 text but UTF-16"),
     "a score": ({"train": {"best": "accuracy"}}, r'train\.best = "accuracy": task = "translation" has the scores'),

@@ -1,4 +1,4 @@
-"""Backbones: models such as BERT and GPT without their head, which consist of an input layer and one stack.
+"""Backbones, which consist of an input layer and one stack: models such as BERT and GPT without their heads.
 
 B batch, N inputs, S positions, T new tokens, D model, H hidden size, which is D in most backbones.
 """
@@ -80,7 +80,7 @@ class Backbone(nn.Module, ABC, Generic[InputLayerType]):
         if segments is None:  # a single text is segment 0
             segments = torch.zeros_like(padding_mask, dtype=torch.long)
         x = self.segments(x, segments)
-        # The mask is the only difference between the stack of a BERT and that of a GPT.
+        # Apart from relative positions, the stacks of a BERT and of a GPT differ only in this mask.
         return self.stack(x, AttentionMask(padding_mask, x.size(1), causal=self.causal)), padding_mask
 
 
@@ -88,7 +88,7 @@ def model_class(config: ArchitectureConfig) -> Any:
     """Return the class of a model, or of its backbone, for the architecture and family of a configuration.
 
     Raises:
-        InputError: the architecture has no model of this family.
+        InputError: the architecture has no model of this family, or the module of a custom class has not been imported.
     """
     user_class = find_class(KEY, config.architecture)
     if user_class is None:

@@ -152,10 +152,10 @@ class PlainPooler(nn.Module):
 
 
 class AttentionPooler(nn.Module):
-    """Pooler with attention: the mean of the hidden states, weighted by their dot product with one learned query.
+    """Pooler with attention: the mean of the hidden states, weighted by the softmax of their products with one query.
 
-    It learns to ignore inputs such as silence (Safari et al. 2020, "Self-attention encoding and pooling for speaker
-    recognition", section 2).
+    The query is learned, so that the pooler can ignore inputs such as silence (Safari et al. 2020, "Self-attention
+    encoding and pooling for speaker recognition", section 2).
     """
 
     parameter_kind = "pooler"

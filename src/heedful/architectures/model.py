@@ -69,7 +69,7 @@ class Model(nn.Module):
 
         Raises:
             InputError: an argument has the wrong type or shape, or an id is not in the vocabulary; the message says
-                which.
+                which. In training on a GPU, the values of ids are not checked.
         """
         check_arguments(self, args, keywords)
         return super().__call__(*args, **keywords)

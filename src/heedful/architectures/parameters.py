@@ -26,7 +26,10 @@ def glorot(model: nn.Module, config: TextModelConfig) -> None:
 
 
 def normal(model: nn.Module, config: TextModelConfig) -> None:
-    """Initialise matrices from N(0, `init_std`^2), and biases with 0 (Radford et al. 2018; Devlin et al. 2019)."""
+    """Initialise linear layers and embeddings from N(0, `init_std`^2), and biases with 0, as in GPT and BERT.
+
+    See Radford et al. (2018) and Devlin et al. (2019).
+    """
     for module in model.modules():
         if isinstance(module, nn.Linear | nn.Embedding | Embedding):
             nn.init.normal_(module.weight, std=config.init_std)

@@ -13,7 +13,7 @@ from heedful.errors import InputError
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
-MIN_COVERAGE = 0.5  # minimum share of a vocabulary's words that a word vector file for its language has
+MIN_COVERAGE = 0.5  # a file with vectors for a smaller share of the vocabulary's words causes a warning
 
 # A letter of a script without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han.
 UNSPACED = re.compile(
@@ -63,8 +63,8 @@ def check_size(path: Path, size: int, width: int) -> None:
 def place(path: Path, embedding: EmbeddingTable, tokenizer: Tokenizer) -> tuple[int, int]:
     """Copy the word vectors of one file to all tables of an embedding, scaled to the variance of new embeddings.
 
-    Returns the number of words in the vocabulary that have a vector, and its total number of words. Punctuation marks
-    are not counted.
+    Returns the number of words in the vocabulary that have a vector, and the total number of words in it. Punctuation
+    marks are not counted.
     """
     words = whole_words(tokenizer.texts(range(len(tokenizer))), tokenizer.config.kind)
     rows, indices = match(read_vectors(path, frozenset(words)), words)

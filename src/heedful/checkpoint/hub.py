@@ -45,7 +45,7 @@ def pinned(name: str) -> str:
 
 
 def file_hashes(name: str) -> dict[str, dict[str, str]]:
-    """Return the checksums in the manifest of a model on the Hub, by file; return {} for any other model."""
+    """Return {"files": checksums by file name}, from the manifest of a model on the Hub; {} for any other model."""
     if not is_hub_name(name):
         return {}
     return {"files": {file: entry.crc32 for file, entry in read_manifest(download(name)).files.items()}}
@@ -143,7 +143,7 @@ def has_hash(path: Path, file: "RepoSibling") -> bool:
 
 
 def remove(path: Path) -> None:
-    """Remove a file from the cache, where it is usually a link."""
+    """Remove a file from the cache; it is usually a link, whose target is removed as well."""
     path.resolve().unlink()
     path.unlink(missing_ok=True)
 
@@ -172,7 +172,7 @@ def folder_to_push(folder: str | Path | None, name: str | None) -> Iterator[Path
 
 
 def push(folder: Path, name: str, *, private: bool = False) -> str:
-    """Upload the files of a folder as one commit, and return the commit's URL.
+    """Upload the files of a folder, except those in `.engines`, as one commit; return the commit's URL.
 
     A missing repository or branch is created. Files in the repository that the folder lacks are kept.
     """

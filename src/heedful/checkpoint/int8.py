@@ -23,7 +23,10 @@ EXACT = re.compile(r".*positions\.table\.weight")  # position tables, which CTra
 
 
 def quantised(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return weights with each matrix in int8, followed by its scales, and all other weights in float32."""
+    """Return weights as they are stored: matrices in int8, each followed by its scales, and the rest in float32.
+
+    Position tables are not quantised.
+    """
     stored: dict[str, Tensor] = {}
     for name, weight in weights.items():
         value = weight.detach().float()

@@ -68,7 +68,7 @@ def average(folders: Sequence[Path]) -> dict[str, Tensor]:
 
 
 def build_fitting(manifest: Manifest, recipe: Recipe, tokenizers: TokenizerPair) -> Model:
-    """Build the model of a folder with random weights, after checking that the folder's weights fit it.
+    """Build the folder's model, with random weights, after checking that the weights in the folder fit it.
 
     The model has no LoRA layers, since LoRA updates are merged into its weights.
     """

@@ -1,7 +1,7 @@
 """Safetensors format: tensors to bytes and back, whole or sharded over several files; `save` writes the bytes.
 
 Each process that holds a shard of the weights writes a file: `model-00002-of-00004.safetensors` contains the rows of
-the second of four processes. Its metadata list the first row and the total number of rows for each tensor. The files
+the second of four processes. Its metadata has the first row and the total number of rows for each tensor. The files
 are read as one, however many processes wrote them.
 """
 

@@ -96,7 +96,12 @@ def write_model(
     storage: Storage = DISK,
     update: int | None = None,
 ) -> None:
-    """Write a model folder atomically; an existing model in the folder is replaced unless its card was changed."""
+    """Write a model folder atomically, replacing an existing model.
+
+    Raises:
+        InputError: The folder contains anything else, such as a model card that somebody has changed.
+        RunError: Writing failed.
+    """
     folder = folder.resolve()
     if dtype == INT8:
         from heedful.checkpoint.int8 import quantised

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli import options
-from heedful.cli.answering import settings
+from heedful.cli.answering import recipe_of, settings
 from heedful.config.schema import CorpusConfig, DecodeConfig
 from heedful.errors import InputError
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from heedful.config.schema import Recipe
 
 SOURCES, TRANSLATIONS = "sources", "translations"
+TASKS = ("translation", "summarisation", "text_to_text")
 
 
 def distill(
@@ -68,23 +69,21 @@ def distill(
     interruption, the same command resumes, and commands that run at the same
     time share the work.
     """
-    from heedful.checkpoint.find import find_model
     from heedful.cli.translate import FolderTranslation, translate_folder
     from heedful.config.load import load_recipe, read_toml, recipe_file, to_toml
     from heedful.data.readers.files import check_text
     from heedful.jobs import SHARD_LINES
     from heedful.storage.atomic import atomic_file, atomic_folder, named_write_errors
-    from heedful.tasks.specs import SPECS
 
     file = recipe_file(recipe)
     student = load_recipe(file, data_root=data)
-    spec = SPECS.get(student.task)
-    if student.task == "dialogue" or spec is None or (spec.modality, spec.predicts) != ("text", "texts"):
-        raise InputError(f'{file}: task = "{student.task}": must be "translation", "summarisation" or "text_to_text"')
+    if student.task not in TASKS:
+        raise InputError(f'{file}: the task is "{student.task}", but distillation supports only {", ".join(TASKS)}')
     if not student.data.train:
         raise InputError(f"{file}: has no training data to translate; set data.train")
-    for model in teacher:
-        find_model(model)  # so that a missing teacher is reported before anything is written
+    for model in teacher:  # before anything is written
+        if (task := recipe_of(model).task) not in TASKS:
+            raise InputError(f'--teacher {model}: its task is "{task}", but a teacher needs one of {", ".join(TASKS)}')
     for path in sources or ():
         check_text(path)
     values, _ = read_toml(file)
@@ -143,7 +142,7 @@ def distilled(
 ) -> dict[str, Any]:
     """Return the values of the recipe of a student that trains on the translations of `corpora`, and on `originals`.
 
-    All paths are relative to the recipe's data folder.
+    Paths of corpora are relative to the recipe's data folder, whose own path is relative to `out`.
     """
     root = Path(recipe.data.root)
     train = [changes(corpus) for corpus in originals]

@@ -351,7 +351,7 @@ class TaskEvaluation:
 
     Attributes:
         bad: what is wrong with each test set file that cannot be read.
-        count: the number of files in the test set.
+        count: the number of files in the test set; 0 as long as all files can be read.
     """
 
     def __init__(

@@ -150,7 +150,7 @@ def named_files(names: Sequence[str] | None, recipe: "Recipe") -> list[Path]:
 
 
 def names_on_stdin() -> list[str]:
-    """Read file names from standard input, one per line; return none if it is closed or a terminal."""
+    """Read file names from standard input, one per line; if it is closed or a terminal, return an empty list."""
     if sys.stdin is None or sys.stdin.isatty():
         return []
     lines = (os.fsdecode(line) for line in sys.stdin.buffer.read().split(b"\n"))
@@ -166,7 +166,7 @@ def note_made_folders(folder: Path) -> None:
 
 
 def rows_of_files(table: Path, recipe: "Recipe", column: str | None = None) -> "list[MediaFile]":
-    """List the files in a column of a table, by default the column that the recipe names; classes are not read."""
+    """List the files in a column of a table, by default the one that `column_of_files` finds; classes are not read."""
     from heedful.data.readers.media_files import media_files
 
     if not table.exists():

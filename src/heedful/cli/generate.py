@@ -63,7 +63,7 @@ def generate(
     from standard input, each answer is one line: a line feed in it is written
     as \n, a carriage return as \r, a backslash before n, r or a backslash as
     \\. Answers to prompts on the command line or typed at a terminal are
-    written unchanged; a single answer appears while it is generated. With
+    written unchanged; a single answer appears as it is generated. With
     --json, each line is
     {"prompt", "text", "pieces", "token_scores", "reason", "seed"}. The score
     of a token is the natural logarithm of its probability before filters such
@@ -165,7 +165,7 @@ def stream(
     *,
     is_single: bool,
 ) -> None:
-    """Write each answer while it is generated."""
+    """Write each answer as it is generated."""
 
     def parts(request: "GenerationRequest") -> Iterator[str]:
         lengths.add(request, (yield from generator.stream(request)))

@@ -1,4 +1,4 @@
-"""`heedful init`: survey the user's own text, hold some of it out, and write a first recipe."""
+"""`heedful init`: survey the user's own data, hold some of it out, and write a first recipe."""
 
 from itertools import combinations
 from pathlib import Path

@@ -87,7 +87,7 @@ TARGETS = {
     "captioning": "texts",
     "speech_recognition": "texts",
 }
-MAX_SHOWN = 12  # columns or folders that are not used
+MAX_SHOWN = 12  # maximum number of unused columns or folders that are listed
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Interpretation:
     """The task that a file or a folder seems to be for."""
 
     source: Path
-    content: str  # description of what it contains
+    content: str  # description of what the source contains
     choice: TaskChoice  # the task, and the columns that it reads
     certainty: Certainty
     second: TaskChoice | None = None  # the next best choice
@@ -120,7 +120,7 @@ class Interpretation:
         )
 
     def confirm(self) -> TaskChoice:
-        """Print the task, and return the choice; if it is unclear, ask at a terminal, and raise an error elsewhere."""
+        """Print the task, and return the choice; if the task is unclear, ask at a terminal or raise an error."""
         if self.certainty != "unsure":
             # A name may contain bytes that are not UTF-8.
             typer.echo(self.line().encode(errors="backslashreplace").decode())
@@ -336,7 +336,7 @@ def init_file(request: InitRequest, parts: Mapping[str, Path] | None = None, unu
 
 
 def copy_name(source: Path, ending: str) -> str:
-    """Return the name for a temporary copy of a file; a recipe named after either of them has the same name."""
+    """Return the name for a temporary copy of a file; recipes named after the copy or the file have the same name."""
     return source.resolve().name.split(".")[0] + ending
 
 

@@ -61,7 +61,10 @@ UNKNOWN = {"source": "src", "target": "tgt"}  # as in a recipe without languages
 
 
 def init_text(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: BadUtf8, *, copied: bool = False) -> None:
-    """Write the recipe of a GPT or a BERT that learns from running text, which stays in place unless it is `copied`."""
+    """Write the recipe of a GPT or a BERT that learns from running text, which stays in place.
+
+    With `copied`, the text is a temporary copy, so it is written to the recipe folder.
+    """
     folder = free_folder(Path(corpus.source), out, task)
     data = DataConfig(bad_utf8=bad_utf8)
     with show_progress(f"reading {corpus.source}", "lines") as progress:

@@ -112,7 +112,7 @@ class TextRows:
 
     rows: Iterator["WholeRow"]
     count: int | None  # number of rows, if known
-    unit: str  # "line", or "row" for a table, in messages
+    unit: str  # "line", "row" of a table, or "file", in messages
     columns: tuple[str, ...] = (LINE_COLUMN,)  # names of the cells
     separator: str = ","  # between the columns, if the input is a .csv file
 
@@ -240,7 +240,8 @@ def warning_if_unknown(texts: Iterable[T], tokenizer: "Tokenizer", text_of: Call
     """Yield texts unchanged, and warn once if too much of the text is not covered by the model's vocabulary.
 
     Text is unknown if it becomes <unk>, or if it falls back to bytes although the vocabulary has longer tokens.
-    `text_of` turns an item that is not a string, such as a table row, into a string.
+    `text_of` turns an item that is not a string, such as a table row, into a string. Accents that are separate
+    characters (Unicode NFD) cause another warning, if the vocabulary has composed letters.
     """
     unknown = units = 0
     has_warned = len(tokenizer) == tokenizer.byte_ids.stop  # a vocabulary of bytes alone covers all scripts equally

@@ -157,7 +157,7 @@ def head_of(text: str) -> tuple[str, int]:
 
 
 def sample_of(model: str, data: Path | None) -> tuple[list[str], list[str]]:
-    """Return sentences and references from a model's test set, to measure heads; empty lists without a test set."""
+    """Return sentences and references from a model's test set, to measure heads; empty lists if that is impossible."""
     recipe = recipe_of(model)
     if data is None and (recipe.data.modality != "text" or not FAMILIES[recipe.model.family].pairs):
         return [], []

@@ -45,7 +45,9 @@ def check_output(
     updates: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Reject an output file that cannot be written, that is also an input, or that heedful did not write.
+    """Reject an output file that cannot be written, that is also an input, or that is not heedful's own.
+
+    With `--force` or `updates`, a file that heedful did not write, or that was changed since, is accepted.
 
     Args:
         output: the file; None for standard output.
@@ -81,7 +83,8 @@ def check_output(
 def writing_folder(folder: Path, option: str) -> Iterator[Path]:
     """Yield the folder to write a model to, which must be new, empty, or written by heedful and not changed since.
 
-    With `--force`, any folder is accepted: a folder with a temporary name is yielded, which replaces it at the end.
+    With `--force`, other folders are accepted, too: a folder with a temporary name is yielded, and at the end it takes
+    the place of the old one.
     """
     from heedful.storage.complete_folder import CARD, is_complete
 
@@ -283,10 +286,10 @@ class Results:
         self._bytes += len(data)
 
     def keep_part(self, path: Path | None) -> Path | None:
-        """Save the finished rows of an interrupted command to a file next to its output, and return its path.
+        """Save the finished rows of an interrupted command to a file next to its output; return that file's path.
 
-        The name ends in .part or, if that is taken, .part2 and so on. Without finished rows, nothing is written.
-        Returns None for standard output, a device or a pipe.
+        The name ends in .part or, if that is taken, .part2 and so on. Without finished rows, nothing is written, but
+        the path is returned all the same. Returns None for standard output, a device or a pipe.
         """
         if path is None or is_stream(path):
             return None

@@ -243,7 +243,7 @@ def queries_of(
 ) -> "tuple[TextRows, Callable[[WholeRow], Any]]":
     """Return the inputs to encode, and a function from a row to its text or the path of its image.
 
-    They are texts, table rows or, if the model reads images, image files and folders of images.
+    The inputs are texts, table rows or, if the model reads images, image files and folders of images.
     """
     recipe = searcher.recipe or Recipe()
     columns = columns_of(recipe)

@@ -228,7 +228,10 @@ def sources_on_stdin() -> list[Source]:
 
 
 def transcript_paths(folder: Path, sources: Sequence[Source], form: Form) -> dict[Source, Path]:
-    """Create the folder for the transcripts, and choose a file in it for each source, by its stem or its full name."""
+    """Create the folder for the transcripts, and choose a file in it for each source.
+
+    It is named after the stem of the source or, if several sources share the stem, after the full name.
+    """
     stems = {source: Path(source.name).stem if isinstance(source.content, Path) else "stdin" for source in sources}
     times = Counter(stems.values())
     ending = ".txt" if form is Form.TEXT else f".{form}"
@@ -259,7 +262,10 @@ class TranscriptWriter:
     def transcripts(
         self, sources: Sequence[Source], output: Path | None, advance: Callable[[int], object]
     ) -> "Iterator[tuple[Source, Transcript]]":
-        """Yield the transcripts of audio files, which the caller writes; after Ctrl-C, write the unfinished ones."""
+        """Yield the transcripts of audio files, which the caller writes.
+
+        After Ctrl-C, write the unfinished ones, unless each has its own file, and raise `Interrupted`.
+        """
         transcripts = self.transcriber.transcribe_each([source.content for source in sources], done=advance)
         done = 0
         try:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from heedful.progress import ProgressReporter
     from heedful.text.tokenizer import Tokenizer
 
-CHECKED_LINES = 1000  # of the first file in a folder, to see whether the vocabulary covers the language
+CHECKED_LINES = 1000  # of the first unfinished file in a folder, to see whether the vocabulary covers the language
 
 WRITE = """Write a summary, a reply or an answer for each text; one output line per input.
 
@@ -266,7 +266,7 @@ class FolderTranslation:
     literals: bool  # whether plain results keep what is not natural language unchanged
 
     def open(self, done: Callable[[int], object] = lambda _: None) -> tuple["FolderJob", "FolderTranslator"]:
-        """Load the model and start the job, or join it; a job that was started with another model is rejected."""
+        """Load the model and start the job, or join it; a job started with other settings or texts is rejected."""
         from heedful.checkpoint import find_model
         from heedful.jobs import open_job
 

@@ -27,7 +27,10 @@ KEYS = cast("Recipe", _Path())  # keys are written like attributes: str(KEYS.tra
 
 
 def table_of(hint: Any, options: type = ModelConfig) -> type | None:
-    """Find the dataclass in a field's type, such as `CorpusConfig | None` or `tuple[CorpusConfig, ...]`."""
+    """Find the dataclass in a field's type, such as `CorpusConfig | None` or `tuple[CorpusConfig, ...]`, if any.
+
+    For the type of [model], return `options`, the settings class of the recipe's architecture.
+    """
     hint = bare(hint)
     table = next((part for part in (hint, *get_args(hint)) if isinstance(part, type) and is_dataclass(part)), None)
     return options if table is not None and issubclass(table, ArchitectureConfig) else table

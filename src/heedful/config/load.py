@@ -49,11 +49,11 @@ def load_recipe(path: str | Path, overrides: Overrides = (), data_root: Path | N
             file. A value that is not valid TOML is taken as text, and `null` resets a key to None. Alternatively, a
             mapping from such keys to Python values.
         data_root: the data folder, which replaces `data.root`. Without it, a relative `data.root` is resolved against
-            the recipe's folder. All other relative paths are resolved against `data.root`, which is absolute in the
-            result.
+            the recipe's folder. Relative paths of data, tokenizers and word vectors are resolved against `data.root`,
+            which is absolute in the result; those of start models, against the current folder.
 
     Raises:
-        InputError: the file cannot be read, or values are invalid; the message lists every problem.
+        InputError: the file cannot be read, or values are invalid; the message lists up to eight problems.
     """
     file = recipe_file(Path(path))
     values, lines = read_toml(file)
@@ -89,6 +89,8 @@ def _resolve(values: dict[str, Any], overrides: Overrides, locations: dict[str, 
         changes = [Override(*parse_override(text), f"--set {text}") for text in overrides]
     for change in changes:
         values = assign(values, change.key.split("."), change)
+        for replaced in [key for key in locations if key.startswith(f"{change.key}.")]:
+            del locations[replaced]
         locations[change.key] = change.name
     merged = over_presets(values, locations.get("preset", where))
     task = merged.get("task")
@@ -102,7 +104,7 @@ def _resolve(values: dict[str, Any], overrides: Overrides, locations: dict[str, 
 
 
 def _anchor(recipe: Recipe, root: str) -> Recipe:
-    """Resolve `data.root`, and the paths that are not joined to it elsewhere, against `root`."""
+    """Set `data.root` to `root`, and resolve against it the paths that are not joined to it elsewhere."""
     tokenizer, model = recipe.tokenizer, recipe.model
     paths = (tokenizer.path, model.source_vectors, model.target_vectors)
     path, source_vectors, target_vectors = (None if path is None else os.path.join(root, path) for path in paths)

@@ -163,7 +163,7 @@ class AudioConfig:
         return 2 if self.stem == "convolutional" else 1
 
     def frames(self, samples: int) -> int:
-        """Return the number of frames of a clip: one for each whole hop, and at least one."""
+        """Return the number of frames of a clip, padding included: one for each whole hop, and at least one."""
         return max(1, max(samples, round(self.pad_seconds * self.rate)) // self.hop)
 
     def tokens(self, samples: int) -> int:

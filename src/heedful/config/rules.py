@@ -1,7 +1,8 @@
 """Rules for recipes whose values have the right types and ranges: combinations that cannot work, and remarks.
 
-A rule reads only the recipe: `heedful.training.preflight` finds missing files or a missing GPU. The rules of an
-architecture are in the file of its settings, and apply to recipes whose [model] has these settings.
+A rule reads only the recipe: `heedful.training.preflight` finds missing files or a missing GPU. The rules of
+architectures other than the Transformer are in the files of their settings, and apply to recipes whose [model] has
+these settings.
 """
 
 import math
@@ -111,7 +112,7 @@ def positions(recipe: Recipe) -> float:
 
 
 def room_for_pairs(recipe: Recipe) -> float:
-    """Return the size of the smaller table of learned positions: the encoder's or the decoder's.
+    """Return the size of the smaller table of learned positions, encoder's or decoder's, or infinity if there is none.
 
     If the input is not text, only the decoder's counts.
     """
@@ -527,8 +528,9 @@ REMARKS[ArchitectureConfig] = (
     Rule(
         KEYS.optimizer.warmup,
         lambda r: r.optimizer.warmup >= r.train.max_updates,
-        "the run ends at train.max_updates = {r.train.max_updates}, before optimizer.warmup = {r.optimizer.warmup} "
-        "is over: long enough to test the recipe, but too short to train a model",
+        "the run ends at update {r.train.max_updates}, during the warm-up (optimizer.warmup = {r.optimizer.warmup}): "
+        "long enough to test the recipe, but too short to train a model; raise train.max_updates or lower "
+        "optimizer.warmup",
     ),
     Rule(
         KEYS.tokenizer.dropout,

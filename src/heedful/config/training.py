@@ -211,8 +211,8 @@ class TrainConfig:
         Annotated[int, Ge(0), Le(1000)] | None,
         Setting(aliases=("dataloader_num_workers", "num_workers"), resume="free", per_machine=True),
     ] = None
-    """Number of worker processes that read batches ahead. Not set: one per core for images and audio on a GPU,
-    otherwise 0."""
+    """Number of worker processes that read batches ahead. Not set: all cores but one if media files are decoded for a
+    GPU, otherwise 0."""
 
     validate_every: Annotated[
         Count,

@@ -46,7 +46,8 @@ def unknown_key_message(key: str, options: type = ModelConfig, *, is_table: bool
 def nearest(key: str, options: type = ModelConfig) -> list[str]:
     """Suggest the valid recipe keys that an unknown `key` most likely stands for, at most three.
 
-    Keys of the same name in another table come first, then names in other toolkits, then similar spellings.
+    These are the keys of the same name in other tables or, if there are none, the key that has this name in another
+    toolkit or, if there is none, keys with a similar spelling.
     """
     index = re.search(r"\.(\d+)\.", key)
     key = re.sub(r"\.\d+\.", ".0.", key)

@@ -61,9 +61,9 @@ def find_object(key: str, name: str, kind: type[T], what: str) -> T:
 
 
 def import_class(name: str, location: str) -> None:
-    """Import the module of a class that the user's recipe names as "module:Class", which runs its code.
+    """Import the module of a class that the user's recipe names as "module:Class", running the module's code.
 
-    Error messages begin with `location`.
+    Any other name is ignored. Error messages begin with `location`.
     """
     module, colon, _ = name.partition(":")
     if colon:

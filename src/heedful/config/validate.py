@@ -1,4 +1,4 @@
-"""Validation of recipe values, which reports all problems at once, each with its location, its key and a remedy."""
+"""Validation of recipe values: one message lists several problems, each with its location, its key and a remedy."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def recipe_from_dict(values: Mapping[str, Any], where: str, locations: Mapping[s
             location of its table.
 
     Raises:
-        InputError: unknown keys, wrong types or impossible combinations; one message lists all of them.
+        InputError: unknown keys, wrong types or impossible combinations; one message lists up to eight of them.
     """
     try:
         options = options_of(architecture_in(values))
@@ -89,7 +89,7 @@ def _is_table(value: Any) -> bool:
 def options_of(architecture: str) -> type[ArchitectureConfig]:
     """Return the dataclass of the keys of [model] for an architecture.
 
-    For a custom architecture it is the attribute `Config` of its class, which extends `ArchitectureConfig`.
+    For a custom architecture, it is the attribute `Config` of its class; `Config` must extend `ArchitectureConfig`.
     """
     custom = find_class(KEY, architecture)
     if custom is None and architecture not in OPTIONS:
@@ -194,7 +194,7 @@ def _remedy(key: str, kind: str, value: Any, choices: list[str], other_names: Ma
 
 
 def _refusal(problems: list[Problem], where: str, locations: Mapping[str, str]) -> InputError:
-    """Create the error that lists problems in the order of their locations."""
+    """Create the error that lists the first problems, in the order of their locations, and counts the others."""
     located = []
     for problem in problems:
         # If the problem mentions an overridden key, the override is to blame, since the other keys came first.

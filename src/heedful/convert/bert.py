@@ -41,7 +41,7 @@ from heedful.tasks.masked_lm import MaskedLanguageModelling
 from heedful.tasks.ranking import Ranking
 
 MASKED_LM = "masked_lm"
-RANKING = "ranking"  # the task of a model without heads: the mean of its hidden states is the vector of a text
+RANKING = "ranking"  # the task of a model without heads: its pooled hidden states are the vector of a text
 
 NAMES = Names(
     {
@@ -73,7 +73,7 @@ COPIES = {
 COMPUTED = r"bert\.embeddings\.position_ids"
 HEADS = r"(?:classifier|qa_outputs)\..*"  # of classifiers, taggers and extractive question answering
 POOLER, PRETRAINING = r"bert\.pooler\..*", r"(?:cls|bert\.pooler)\..*"
-ARCHITECTURES = {  # by a weight that only models with this head have
+ARCHITECTURES = {  # by a weight that the classes further down lack
     "next_sentence.output.weight": "BertForPreTraining",
     "transform.dense.weight": "BertForMaskedLM",
     EMBEDDING: "BertModel",
@@ -101,7 +101,7 @@ MASKED_LM_SETTINGS = replace(SETTINGS, fixed={**SETTINGS.fixed, "activation": "g
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """Read a Hugging Face BERT with its masked-token head or, without a head, as a sentence encoder."""
+    """Read a Hugging Face BERT: by default with its masked-token head or, without one, as a sentence encoder."""
     config, where = read_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
     weights = with_prefix(read_weights(folder), "bert.", rf"(?:bert|cls)\..*|{HEADS}")

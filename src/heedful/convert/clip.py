@@ -1,6 +1,6 @@
 """Read and write CLIP in the Hugging Face format: `CLIPModel`, with its tokenizer and image settings.
 
-D model, C channels, P pixels per patch side, S positions of an image.
+D model, C channels, P pixels per patch side.
 """
 
 import math
@@ -167,7 +167,7 @@ def read(folder: Path, task: str | None = None) -> Model:
 
 
 def write(model: Model, folder: Path, precision: str = "float32") -> int:
-    """Write a dual encoder as a Hugging Face folder with a `CLIPModel`; biases that it lacks become zeros.
+    """Write a dual encoder as a Hugging Face folder with a `CLIPModel`; biases that the encoder lacks become zeros.
 
     CLIP has no patch bias, so the bias is added to the patch positions, which is equivalent.
     """
@@ -231,7 +231,7 @@ def flat_config(folder: Path) -> dict[str, Any]:
 
 
 def image_misfits(recipe: Recipe) -> list[Misfit]:
-    """List the settings that make image preprocessing differ from CLIP's."""
+    """List the settings of images and pooling that CLIP cannot represent."""
     image, side = recipe.image, recipe.image.size[0]
     supported = {
         "image.size": (list(image.size), ([side, side],)),

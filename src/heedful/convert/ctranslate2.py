@@ -67,7 +67,8 @@ def read_ctranslate2(folder: Path) -> Ctranslate2Model:
 def read_model_bin(path: Path) -> ModelBin:
     """Read the variables of a CTranslate2 model from its model.bin.
 
-    Quantized weights become float32: int8 and int16 values are divided by their scales, one per row or one per matrix.
+    Weights in 16 bits and quantized weights become float32: int8 and int16 values are divided by their scales, one per
+    row or one per matrix.
     """
     try:
         with path.open("rb") as file:
@@ -99,7 +100,7 @@ def read_vocabularies(folder: Path) -> tuple[list[str], list[str]]:
 
 
 class _Reader:
-    """Reader of values from a binary file that checks sizes first, so that a damaged file does not exhaust memory."""
+    """Reader of values from a binary file; it checks sizes first, so that a damaged file does not exhaust memory."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self.path = path

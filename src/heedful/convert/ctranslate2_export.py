@@ -219,7 +219,7 @@ def fill(spec: Any, variables: Mapping[str, np.ndarray]) -> None:
 
 
 def their_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> dict[str, np.ndarray]:
-    """Convert weights to CTranslate2's variables, without position tables. Norms without a bias get a bias of zeros."""
+    """Convert weights to CTranslate2's variables, without position tables. A layer norm without a bias gets zeros."""
     feed_forward = GATED if config.activation == "swiglu" else {}
     names = dict(AROUND[config.family])
     for ours, (theirs, block) in STACKS[config.family].items():
@@ -298,7 +298,7 @@ def _compare_translator(translator: Translator, folder: Path, texts: Sequence[st
 def compare_translator(
     translator: Translator, folder: Path, texts: Sequence[str], rows: Sequence[Sequence[str]], target: Sequence[str]
 ) -> Agreement:
-    """Compare a translator with its export, which reads `rows` of source tokens and writes `target` tokens."""
+    """Compare a translator with its export, which reads `rows` of source tokens; `target` is its vocabulary."""
     import ctranslate2
 
     lines = list(translator.translate_lines(texts, beam=1))

@@ -51,7 +51,7 @@ def open_predictor(
         kind: The class of the predictor, such as `CTranslate2Translator`.
         model: A model folder, a checkpoint, a run, or the name of a bundled model.
         engine: "torch"; "ctranslate2"; or "auto", which selects CTranslate2 wherever its results are identical.
-        device: The device to run on; CTranslate2 is used on CPUs.
+        device: The device to run on; CTranslate2 is used only on CPUs.
         precision: "float32", or "int8", which only CTranslate2 supports.
         options: Search settings that override those of the recipe. None if they are passed to later calls, which check
             them.

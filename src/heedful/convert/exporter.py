@@ -73,7 +73,7 @@ class Exporter:
     Attributes:
         title: Name of the format or its program, for messages.
         writer: Writes a model to a new or empty folder, with weights in one of the precisions, and returns the number
-            of values in the weights. It rejects a model that the format cannot represent before it writes anything.
+            of values in the weights. Before it writes anything, it rejects a model that the format cannot represent.
         precisions: Types of the stored weights; the first is the default. In float32, outputs have to be equal.
         compare: Compares the outputs of a model with those of the folder in the other program, for inputs: texts, or
             file names for image and audio models. None if outputs are not compared.
@@ -136,14 +136,14 @@ def export_model(
     Args:
         loaded: The model.
         to: The format, a name in `EXPORTERS`.
-        folder: A new or empty folder, which is removed if the outputs differ.
+        folder: A new or empty folder, which is removed if weights are stored in float32 but the outputs differ.
         precision: Type of the stored weights; by default the format's first.
-        inputs: Inputs to compare; by default those of the recipe's validation set.
+        inputs: Inputs to compare, at most the first `COMPARED_INPUTS`; by default those of the validation set.
         location: Where the model card loads the model from: its own folder, or a name on the Hub.
 
     Raises:
-        InputError: The format cannot represent the model.
-        RunError: The outputs differ.
+        InputError: The format or the precision is not available, or the format cannot represent the model.
+        RunError: The weights are stored in float32, but the outputs differ.
     """
     if to not in EXPORTERS:
         raise InputError(f'unknown export format "{to}"; choose one of {", ".join(EXPORTERS)}')
@@ -195,7 +195,7 @@ def with_languages(loaded: LoadedModel, source: str | None, target: str | None) 
 
 @runtime_checkable
 class TextEngine(Protocol):
-    """Adapter for an exported GPT in another program, which takes and returns heedful's token ids."""
+    """Adapter for an exported GPT in another program. Token ids, given or returned, are heedful's."""
 
     def continue_greedily(self, prompt: str, count: int, suppressed: Sequence[int]) -> list[int]:
         """Continue a prompt with the most probable tokens except `suppressed`, up to <eos> or `count` tokens."""
@@ -207,7 +207,7 @@ class TextEngine(Protocol):
 
 
 def compare_generator(loaded: LoadedModel, engine: TextEngine, texts: Sequence[str], program: str) -> Agreement:
-    """Compare the outputs of a GPT with those of another program, for texts that are not blank.
+    """Compare the outputs of a GPT with those of another program, for the first texts that are not blank.
 
     Both generate by greedy search, and both score the same tokens, up to the length of the context.
     """

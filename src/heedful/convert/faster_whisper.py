@@ -142,7 +142,7 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
 
 
 def specification(model: Model) -> tuple[Any, list[int]]:
-    """Build CTranslate2's specification of a Whisper model, and list heedful's ids in the order of its vocabulary."""
+    """Build CTranslate2's specification of a Whisper model; list heedful's ids in the order of the new vocabulary."""
     _, ours, absent = whisper_layout(model)
     tokens = SpeechTokens.of(model.tokenizers.target)
     # CTranslate2 assumes that all tokens after <|notimestamps|> are timestamps.

@@ -95,11 +95,11 @@ class Vocabulary:
     Attributes:
         algorithm: "llama" merges pieces by their scores, "t5" is unigram, "gpt2" is byte-level BPE.
         splitter: Name of the pre-tokenizer.
-        names: Name of each token, with "▁" for a space, (V,).
+        names: Name of each token, (V,), with "▁" for a space, or "Ġ" in byte-level BPE.
         scores: Score of each token, (V,).
         merges: Merges of byte-level BPE.
         first_space: True if a space is added in front of texts.
-        in_texts: Names of tokens that are found in texts before these are split.
+        in_texts: Names of tokens that are found in a text before it is split.
     """
 
     algorithm: str
@@ -150,7 +150,7 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
 
 
 def _interleaved(name: str, value: Tensor, heads: Mapping[str, int]) -> Tensor:
-    """Reorder the rows of the query and key projections, (HK, D) or (HK,).
+    """Reorder the rows of a query or key projection, (HK, D) or (HK,); return other weights unchanged.
 
     heedful rotates dimension i of a head together with dimension i + K/2, and llama.cpp rotates dimension 2i together
     with dimension 2i + 1.
@@ -332,7 +332,7 @@ def compare_outputs(loaded: LoadedModel, folder: Path, texts: Sequence[str]) -> 
 
 
 class Engine:
-    """Adapter for a GPT in llama.cpp, which takes and returns heedful's token ids.
+    """Adapter for a GPT in llama.cpp. Token ids, given or returned, are heedful's.
 
     Args:
         folder: The folder with model.gguf.
@@ -376,7 +376,7 @@ class Engine:
         return scores[range(len(scores)), tokens[1:]].numpy()
 
     def _eval(self, tokens: Sequence[int]) -> NDArray[np.float64]:
-        """Read further tokens, and return the logits after each of them, (T, V)."""
+        """Read T further tokens, and return the logits after each of them, (T, V)."""
         read = self._llama.n_tokens
         self._llama.eval(tokens)
         return self._llama.scores[read : read + len(tokens)].astype(np.float64)

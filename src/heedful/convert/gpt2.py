@@ -129,8 +129,8 @@ def read(folder: Path, task: str | None = None) -> Model:
 def write(model: Model, folder: Path, precision: str = "float32") -> int:
     """Write a language model as a Hugging Face folder with a `GPT2LMHeadModel`.
 
-    Biases that the model lacks become zeros. Special tokens that `read` added to a GPT-2 are left out again; any other
-    output bias is folded into a separate output matrix.
+    Biases that the model lacks become zeros. Special tokens that `read` added to a GPT-2 are left out again, together
+    with their output bias; any other output bias is folded into a separate output matrix.
     """
     own, rows = model.recipe.model, len(model.tokenizers.source)
     config = replace(own, attention_bias=True, bias=True, output_bias=False, tie="all")

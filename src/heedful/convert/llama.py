@@ -156,8 +156,8 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
 def llama_form(model: Model) -> tuple[dict[str, Any], Weights, tuple[int, ...]]:
     """Return the settings and weights of a language model as a Llama model, and the special tokens without a row.
 
-    The special tokens that `read` added are left out again. Embeddings that heedful scales are stored scaled, and the
-    output matrix separately.
+    The special tokens that `read` added are left out again. If heedful scales the embeddings, they are stored scaled,
+    and the output matrix, which is not scaled, is stored separately.
 
     Raises:
         InputError: The model is not a Llama; the settings that would have to differ are listed.

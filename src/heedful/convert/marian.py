@@ -131,7 +131,7 @@ def read(folder: Path, task: str | None = None) -> Model:
 
 
 def write(model: Model, folder: Path, precision: str = "float32") -> int:
-    """Write an encoder-decoder as a Hugging Face folder with a `MarianMTModel`; biases that it lacks become zeros."""
+    """Write an encoder-decoder as a Hugging Face folder with a `MarianMTModel`; missing biases become zeros."""
     rows = len(model.tokenizers.target)
     config = replace(model.recipe.model, attention_bias=True, bias=True, output_bias=True)
     settings = SETTINGS.config(replace(model.recipe, model=config), model.tokenizers.source.config)

@@ -148,7 +148,8 @@ def read_weights(folder: Path) -> Weights:
 def read_tokenizer(folder: Path, rows: int, *, begins: bool = True) -> tuple[TokenizerPair, NDArray[np.int64]]:
     """Read a Hugging Face tokenizer for embeddings with `rows` rows.
 
-    Return the tokenizer, and the row of each of heedful's ids, or -1 for ids without a row.
+    Return the tokenizer, and the row of each of heedful's ids, or -1 for ids without a row. `begins` is explained in
+    `from_hugging_face`.
     """
     tokenizer, old_id_of = from_hugging_face(folder, begins=begins)
     check_rows(old_id_of, rows, str(folder))

@@ -163,7 +163,7 @@ def split_card(card: str) -> tuple[str, str]:
 
 
 def metadata_of(loaded: LoadedModel) -> Iterator[str]:
-    """Yield the lines of the metadata in YAML: languages, task and scores, where known."""
+    """Yield the lines of the metadata in YAML: languages, task, base model and scores, where known, and a tag."""
     recipe, scores = loaded.recipe, recorded_scores(loaded)
     if languages := languages_of(recipe):
         yield f"language: {json.dumps(languages)}"

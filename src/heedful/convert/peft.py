@@ -77,7 +77,7 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
 def layout_of(model: Model) -> tuple[Names, Mapping[str, str]]:
     """Return the module names of a model in transformers, and those of the head that its layout leaves out.
 
-    The model is written to a temporary folder, because only its layout knows whether it can represent the model.
+    The model is written to a temporary folder, because only an export shows whether the layout can represent it.
     """
     task, heads = model.recipe.task, BERT_HEADS.get(model.recipe.task, {})
     if heads:

@@ -32,8 +32,9 @@ class SentenceSettings:
 
     Attributes:
         pooling: Pooling of the hidden states, a value of `model.pooling`.
-        max_length: Maximum number of tokens in a text, special tokens included; None if no file gives a number.
-        notes: Sentences for the user about what Sentence Transformers does but heedful does not.
+        max_length: Maximum number of tokens in a text, special tokens included; None if no file gives a number, or if
+            modules.json is missing.
+        notes: Sentences for the user about missing settings, and about what Sentence Transformers does differently.
     """
 
     pooling: str
@@ -89,7 +90,7 @@ def sentence_files(recipe: Recipe) -> dict[str, Any]:
         for i, (path, kind) in enumerate(kinds.items())
     ]
     ours = recipe.model.pooling or "mean"
-    ours = "mean" if ours == "sum" else ours  # they have the same direction, and all vectors have length 1
+    ours = "mean" if ours == "sum" else ours  # sum and mean have the same direction, and all vectors have length 1
     modes = {mode: ours == pooling for mode, pooling in POOLINGS.items() if mode.startswith("pooling_mode_")}
     return {
         MODULES: modules,

@@ -33,6 +33,8 @@ MISSING = 'the export needs sentencepiece: pip install "heedful[sentencepiece]"'
 def write(model: Model, folder: Path, _: str = "float32") -> int:
     """Write the tokenizers of a model to a new or empty folder: sentencepiece.model, or source.model and target.model.
 
+    Each has a .vocab file next to it. Returns 0, because no weights are written.
+
     Raises:
         InputError: SentencePiece cannot represent a tokenizer, or the package is not installed.
         RunError: The folder cannot be written.

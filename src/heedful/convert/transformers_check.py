@@ -25,8 +25,8 @@ def compare_with_transformers(loaded: LoadedModel, folder: Path, texts: Sequence
     """Compare the outputs of a text model with those of its export, loaded with `transformers` in float32.
 
     GPTs and encoder-decoders generate by greedy search, and both libraries score the same tokens. For BERT models, the
-    hidden states are compared. Texts that contain the name of a special token are left out, because `transformers`
-    reads the name as the token.
+    hidden states are compared. Only the first `SINGLE_INPUTS` texts are compared, not counting blank texts and those
+    that contain the name of a special token, which `transformers` reads as the token.
     """
     import transformers
 
@@ -69,7 +69,7 @@ def without_progress_bars() -> Iterator[None]:
 
 
 class GPT:
-    """Adapter for a GPT in `transformers`, which takes and returns heedful's token ids.
+    """Adapter for a GPT in `transformers`. Token ids, given or returned, are heedful's.
 
     Args:
         model: The model.

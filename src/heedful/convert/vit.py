@@ -67,7 +67,7 @@ TEXT_ONLY = ("tie", "output_bias", "scale_embeddings", "source_eos", "max_positi
 def read(folder: Path, task: str | None = None) -> Model:
     """Read a Hugging Face Vision Transformer as an image classifier.
 
-    A model without classes keeps its pooler: `model.pooler = "dense"`.
+    A model without classes gets a head of zeros, and keeps its pooler if it has one: `model.pooler = "dense"`.
     """
     config, where = read_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
@@ -97,7 +97,7 @@ def read(folder: Path, task: str | None = None) -> Model:
         head = {name: value for name, value in ours.items() if name.startswith("output.")}
         theirs |= NAMES.theirs({name: torch.zeros(value.shape) for name, value in head.items()})
     names = NAMES.theirs(ours)
-    # heedful has one key for all attention biases: those that this ViT lacks are zeros.
+    # heedful has one setting for all attention biases: those that this ViT lacks are zeros.
     if config.get("qkv_bias") is False:
         theirs = with_zero_biases(theirs, {name: names[name] for name in names if ".attention.attention." in name})
     check_weights(theirs, names, where)
@@ -109,8 +109,8 @@ def read(folder: Path, task: str | None = None) -> Model:
 def write(model: Model, folder: Path, precision: str = "float32") -> int:
     """Write an image classifier as a Hugging Face folder with a `ViTForImageClassification`.
 
-    That class has no pooler: a model with `model.pooler = "dense"` becomes a `ViTModel`, if its head was never trained.
-    Biases that the model lacks become zeros.
+    That class has no pooler: a model with `model.pooler = "dense"` becomes a `ViTModel` if its head was never trained,
+    and is rejected otherwise. Biases that the model lacks become zeros.
     """
     recipe, config, image = model.recipe, _config(model), model.recipe.image
     whole = replace(recipe, model=replace(recipe.model, attention_bias=True, bias=True))
@@ -187,7 +187,7 @@ def _sides(size: object, key: str, where: str) -> tuple[int, int]:
 
 
 def _matrix(name: str, value: Tensor) -> Tensor:
-    """Reshape the patch and position weights to matrices, in which the channels of a patch come last."""
+    """Flatten the patch weights to a matrix, channels last; remove the batch dimension of positions and class token."""
     if name == PATCHES and value.dim() == 4:
         # (D, C, P, P) -> (D, P, P, C) -> (D, P P C)
         return value.permute(0, 2, 3, 1).flatten(1)

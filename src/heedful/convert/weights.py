@@ -190,7 +190,8 @@ def suppress_absent(bias: Tensor | None, old_id_of: NDArray[np.int64]) -> Weight
 def absent_tokens(bias: Tensor) -> tuple[int, ...]:
     """Return the ids of the special tokens that conversion added to a model, as `suppress_absent` marks them.
 
-    Only <pad>, <unk> and <bos> can be left out without changing any other probability.
+    Return none if there are any besides <pad>, <unk> and <bos>: only these can be left out without changing any other
+    probability.
     """
     ids = (bias == NEVER).nonzero().flatten().tolist()
     return tuple(ids) if {PAD, UNK, BOS}.issuperset(ids) else ()

@@ -147,7 +147,7 @@ def recipe_tables(
 
 
 def whisper_order(rows: int, tokens: SpeechTokens) -> list[int]:
-    """List heedful's ids in OpenAI's order: text, <eos>, <bos>, then all other tokens."""
+    """List heedful's ids in OpenAI's order: text, <eos>, <bos>, then control tokens; <pad> and <unk> are left out."""
     text = [i for i in range(rows) if i not in (PAD, UNK, BOS, EOS) and i not in tokens.controls]
     return [*text, EOS, BOS, *sorted(tokens.controls)]
 

@@ -28,8 +28,8 @@ class BatchPlan:
         lengths: For each corpus of n pairs, the source and target lengths in tokens, shape (n, 2).
         weights: How often each epoch contains each corpus. With 2.25, every pair occurs twice, and a quarter of them
             once more: a different quarter in each epoch, so that four consecutive epochs cover all pairs.
-        tokens: Maximum batch size: number of sentences x length of the longest side. A longer sentence is a batch by
-            itself.
+        tokens: Maximum batch size: number of pairs x length of the longest side. A pair with a longer side is a batch
+            by itself.
         seed: A different seed gives a different order.
     """
 
@@ -43,7 +43,7 @@ class BatchPlan:
     def epoch(self, epoch: int) -> list[np.ndarray]:
         """Return the batches of an epoch in order, each as the ids of its pairs, int64, shape (B,)."""
         # Pairs are shuffled before the stable sort by length, so that those of equal length share batches with
-        # other pairs in each epoch.
+        # different pairs in each epoch.
         order = shuffled(self._ids(epoch), self.seed, ORDER, epoch)
         # Blocks are sorted by length separately, because sorting all pairs of a large corpus takes long.
         batches: list[np.ndarray] = []
@@ -79,7 +79,7 @@ def assemble(stores: Sequence[PairStore], ids: np.ndarray) -> tuple[np.ndarray, 
 
     `stores` are the corpora of the `BatchPlan`, in order, and `ids` the pairs of one of its batches, (B,).
     """
-    # Convert the ids, which count across all corpora, to the corpus of each pair and its row in that corpus.
+    # Convert the ids, which are numbered across all corpora, to the corpus of each pair and its row in that corpus.
     first = np.cumsum([0, *map(len, stores)])
     corpus_of = np.searchsorted(first, ids, side="right") - 1
     rows = ids - first[corpus_of]
@@ -136,8 +136,8 @@ def _padded(parts: Sequence[tuple[PairStore, np.ndarray]], begins: np.ndarray, l
 def _cut(ids: np.ndarray, lengths: np.ndarray, blur: np.ndarray, tokens: int) -> list[np.ndarray]:
     """Sort pairs by their longest side and split them into batches of at most `tokens` tokens, padding included.
 
-    Among equal longest sides, pairs with a similar difference between the sides are neighbours, which halves the
-    padding of the other side; `blur` is added to that difference.
+    Among pairs whose longest sides are equally long, those with a similar difference between the sides are neighbours,
+    which halves the padding of the other side; `blur` is added to that difference.
     """
     source, target = lengths.T
     longest = np.maximum(source, target)

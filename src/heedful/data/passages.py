@@ -21,7 +21,8 @@ from heedful.text.tokenizer import BOS, EOS, PAD
 
 SENTENCES, DOCUMENTS = "sentences.npy", "documents.npy"
 
-# A sequence of an epoch: two spans of tokens in the store. For a single passage, the second span is empty.
+# A sequence of an epoch: its number, two spans of tokens in the store (for a single passage, the second is empty), and
+# True if the second follows the first.
 SEQUENCE = np.dtype([("number", np.int64), ("first", np.int64, 2), ("second", np.int64, 2), ("is_next", np.bool_)])
 
 Span = tuple[int, int]  # of tokens or of sentences: the start, and the end
@@ -52,7 +53,7 @@ class SentenceStore(MappedStore):
     def write(cls, folder: Path, documents: Iterable[Iterable[list[int]]], vocab_size: int) -> Self:
         """Write a store of encoded sentences atomically, and open it.
 
-        Memory: a chunk of sentences, and 8 bytes per sentence and per document.
+        Memory: a chunk of sentences, and a few numbers per sentence and per document.
         """
         sizes = [0]
 
@@ -89,8 +90,8 @@ class PassagePlan:
 
     In the original, a sentence that was collected alone is always followed by a passage from elsewhere, so that fewer
     than half of the pairs are consecutive. Here, such a sentence is split in two at a random token, if it is long or
-    the only one in its document. If the second passage is from elsewhere, it is the end of another sentence, with as
-    many tokens as it replaces. An epoch leaves out the replaced tokens. It also leaves out a sentence that was
+    the only one in its document. If the second passage is from elsewhere, it is the end of another sentence, with at
+    most as many tokens as it replaces. An epoch leaves out the replaced tokens. It also leaves out a sentence that was
     collected alone if it is a single token, or if it is short and at the end of a longer document: half a short
     sentence does not show what follows, and other epochs split the document elsewhere.
 
@@ -102,7 +103,7 @@ class PassagePlan:
 
     Args:
         store: The sentences.
-        masking: Settings of whether sequences are pairs, and of how many are short.
+        masking: Settings that say whether sequences are pairs, and how many are short.
         max_length: Maximum number of tokens in a sequence, special tokens included.
         batch_tokens: Maximum batch size: number of sequences x length of the longest. A longer sequence is a batch by
             itself.
@@ -142,7 +143,7 @@ class PassagePlan:
         return [sequences[batch] for batch in plan.epoch(epoch)]
 
     def cells(self, batch: np.ndarray) -> int:
-        """Return the size of a batch: its number of sequences x the number of tokens in the longest one."""
+        """Return the size of a batch: number of sequences x length of the longest, without special tokens."""
         return len(batch) * int((_sizes(batch["first"]) + _sizes(batch["second"])).max())
 
     def _pairs(self, document: int, chance: KeyedGenerator) -> Iterator[Passages]:
@@ -176,7 +177,7 @@ class PassagePlan:
         if not is_next:
             other, _ = self._other_sentence(document, chance)
             other_begin, other_end = self._span(other, other + 1)
-            # The end of another sentence, like the true second half, with as many tokens as it replaces.
+            # The end of another sentence, like the true second half, with at most as many tokens as it replaces.
             second = (max(other_begin, other_end - (end - cut)), other_end)
         yield *_trim((begin, cut), second, self.room, chance), is_next
 
@@ -199,7 +200,10 @@ class PassagePlan:
         return int(self.bounds[begin]), int(self.bounds[end])
 
     def _collect(self, begin: int, end: int, size: int) -> int:
-        """Return the end of the sentences from `begin` that together have `size` tokens: one or more, up to `end`."""
+        """Return the end of the fewest sentences from `begin` on that together have at least `size` tokens.
+
+        It is at most `end`, even if the sentences up to there have fewer tokens.
+        """
         return min(end, max(begin + 1, int(np.searchsorted(self.bounds, self.bounds[begin] + size))))
 
     def _other_sentence(self, document: int, chance: KeyedGenerator) -> Span:

@@ -61,7 +61,7 @@ class MappedFile:
             return np.memmap(file, dtype=kind, mode="r", offset=file.tell(), shape=shape)
 
     def check(self) -> None:
-        """Check that the file has not changed since it was opened. It is read again only if its dates differ."""
+        """Check that the file has not changed since it was opened. It is read again only if just its dates differ."""
         try:
             state = self._current_state()
             if state == self._state:
@@ -87,7 +87,7 @@ class MappedFile:
 class MappedStore(ABC):
     """Base class of stores: a field for each of its `FILES`, and the open files.
 
-    Another process receives the path of a store's folder, and opens the store again.
+    A store is pickled as the path of its folder; the process that receives the path opens the store again.
     """
 
     FILES: ClassVar[tuple[str, ...]]
@@ -107,7 +107,7 @@ class MappedStore(ABC):
 
 
 def id_type(vocab_size: int) -> str:
-    """Return numpy's name for the smaller unsigned integer type that holds token ids below `vocab_size`."""
+    """Return numpy's name for the 16-bit or, if necessary, 32-bit unsigned type of token ids below `vocab_size`."""
     return "<u2" if vocab_size <= SMALL_VOCABULARY else "<u4"
 
 
@@ -199,7 +199,7 @@ class PairStore(MappedStore):
     def write(cls, folder: Path, pairs: Iterable[Rows], vocab_size: int) -> Self:
         """Write a store of encoded sentence pairs atomically, and open it.
 
-        Memory: one chunk of rows, and 8 bytes per pair for the lengths.
+        Memory: one chunk of rows, and a few numbers per pair for lengths and offsets.
         """
         with new_store(folder) as writer:
             lengths = write_ids(writer, chain.from_iterable(pairs), vocab_size).reshape(-1, 2)

@@ -36,7 +36,7 @@ class TokenStream(MappedStore):
     def write(cls, folder: Path, documents: Iterable[Encoded], vocab_size: int) -> Self:
         """Write a token stream atomically, and open it.
 
-        Memory: a chunk of documents, and 8 bytes per document.
+        Memory: a chunk of documents, and a few numbers per document.
         """
         size = 0
 

@@ -26,7 +26,10 @@ class GradientSums:
         self.missing: set[nn.Parameter] = set()  # parameters that had no gradient in this process
 
     def finish(self, parameter: nn.Parameter) -> None:
-        """Note that a backward pass has added a parameter's gradient, and begin any sums that this makes possible."""
+        """Note that the last backward pass has added a parameter's gradient; begin any sums that this makes possible.
+
+        A call during an earlier pass has no effect.
+        """
         if not self.is_last_pass:
             return
         self.unfinished[self.bucket_of[parameter]] -= 1
@@ -65,7 +68,7 @@ class GradientSums:
 
 
 def buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """Divide parameters, in order, into lists with at most `BUCKET` elements in total, or with one larger parameter."""
+    """Divide parameters, in order, into lists of at most `BUCKET` elements each, or of a single larger parameter."""
     bucket: list[nn.Parameter] = []
     for parameter in parameters:
         if bucket and sum(one.numel() for one in bucket) + parameter.numel() > BUCKET:

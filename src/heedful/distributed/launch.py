@@ -50,7 +50,7 @@ def launch(command: Sequence[str], processes: int) -> int:
             return 128 + error.sigval
         except ChildFailedError as error:
             rank, failure = error.get_first_failure()
-            # A negative exit code is a signal number, for which a shell expects 128 + number.
+            # A negative exit code is a negated signal number; a shell expects 128 plus this number instead.
             if failure.exitcode > 0:
                 return failure.exitcode
             name = signal.Signals(-failure.exitcode).name

@@ -38,7 +38,7 @@ T = TypeVar("T")
 class Reducer(ABC):
     """Interface of data parallelism: shards the work among processes, and sums their results.
 
-    All processes call the same methods in the same order, and get the same results.
+    All processes make the same collective calls in the same order, and get the same results.
 
     Attributes:
         rank: The number of this process, from 0 to `world_size` - 1.
@@ -453,7 +453,7 @@ def end_process(code: int) -> NoReturn:
 
 
 def reducer_factory(config: ParallelConfig, device: str) -> Callable[[Store, float], Reducer]:
-    """Return the constructor of a reducer over several processes, which shards the weights if the recipe says so."""
+    """Return a function that creates a reducer over several processes, with sharded weights if the recipe says so."""
     if config.shard == "none":
         return ProcessGroup
 

@@ -1,6 +1,7 @@
 """Sharded tensors, of which each process holds some rows: torch.distributed's DTensors, which FSDP2 makes from weights.
 
-Every function also takes whole tensors. torch.distributed.tensor, which takes seconds to import, is not needed here.
+Every function except `rows_of` also takes whole tensors. torch.distributed.tensor, which takes seconds to import, is
+not needed here.
 """
 
 from collections.abc import Iterable

@@ -57,7 +57,7 @@ class Snapshot:
 
 
 def run_of(model: Path) -> Path | None:
-    """Return the run folder that contains a model folder or checkpoint; None if it does not have a log."""
+    """Return the run folder, recognised by its log, that contains a model folder or checkpoint; None if none does."""
     return next((folder for folder in (model.parent, model.parent.parent) if (folder / LOG).is_file()), None)
 
 
@@ -124,9 +124,10 @@ def head_measures(loaded: LoadedModel, value: Input, target: str | None) -> Head
 
 
 def gold_alignment(recipe: Recipe, limit: int = SENTENCES) -> Iterator[Aligned]:
-    """Yield validation pairs with gold word alignments, as in `heedful scenes` corpora; nothing if files are missing.
+    """Yield the first `limit` validation pairs with their gold word alignments, as in `heedful scenes` corpora.
 
-    Line i of `valid.align`, `valid.words.en` and `valid.words.de` belongs to line i of `valid.en` and `valid.de`.
+    If files are missing, nothing is yielded. For example, line i of `valid.align`, `valid.words.en` and
+    `valid.words.de` belongs to line i of `valid.en` and `valid.de`.
     """
     valid = recipe.data.valid
     if valid is None or valid.target is None:
@@ -155,10 +156,10 @@ def gold_alignment(recipe: Recipe, limit: int = SENTENCES) -> Iterator[Aligned]:
 
 
 def alignment(subject: Translator, gold: list[Aligned]) -> dict[str, list[float]]:
-    """Compute the alignment error rate of each cross-attention head, by block: the mean over all sentences.
+    """Compute the alignment error rate of each cross-attention head, by block: the mean over the sentences.
 
-    Sentences that the tokenizer splits into words other than those of the gold alignment are left out. The result is
-    empty if all are.
+    Sentences that the tokenizer splits into words other than those of the gold alignment are left out. If all are left
+    out, the result is empty.
     """
     errors, layers = [], []
     for pair in gold:

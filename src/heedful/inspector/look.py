@@ -46,11 +46,11 @@ class Question:
     """Input of an inspection: the text, image or audio, and the search and ablation settings.
 
     Attributes:
-        text: the input text; or the name of the image or audio file, only for display: the file is not opened.
+        text: the input text; or, only for display, the name of the image or audio file whose content is `file`.
         file: content of an image or audio file; None if the model reads the text.
         target: the given output, or the second text of a pair; None for the model's own output.
-        reference: reference translation, followed through the beam search.
-        prefix: required beginning of the translation.
+        reference: reference output, such as a translation, followed through the beam search.
+        prefix: required beginning of the output.
         beam: beam size; None for that of the model's settings.
         alpha: exponent of the length penalty; None for that of the model's settings.
         off: attention heads that are switched off.
@@ -85,8 +85,8 @@ class Inspection:
     forward: ForwardPass
     trace: Trace
     answers: list[Answer]  # the model's outputs, or the given target
-    lens: Lens | None  # None if the model does not predict tokens
-    log: BeamLog | None = None  # of a translator's beam search
+    lens: Lens | None  # None if the model does not predict tokens from a stack of blocks
+    log: BeamLog | None = None  # of an encoder-decoder's beam search
     reference: ReferencePath | None = None
     unknown: list[str] = field(default_factory=list)  # words outside the vocabulary, which the model reads as <unk>
 

@@ -64,8 +64,8 @@ class Page:
     def holding(self, overview: Json, trace: Trace, head: tuple[str, int] | None) -> str:
         """Build a standalone HTML page with the data of an inspection.
 
-        All attention weights are stored in one byte each, states and gates of recurrent layers in two; all tensors of
-        one head are stored in float32.
+        All attention weights are stored in one byte each, outputs and gates of recurrent layers and outputs of
+        convolutional layers in two; the tensors of one attention head are stored in float32.
 
         Args:
             overview: see `heedful.inspector.overview`, with the facts of the model as "model".
@@ -176,7 +176,7 @@ def view(model: Any, question: Question, head: tuple[str, int] | None = None, de
 
 
 def check_pair(head: object) -> None:
-    """Reject a head that is not a pair of a block and a number."""
+    """Reject a head that is neither None nor a pair of a block and a number."""
     match head:
         case None:
             return

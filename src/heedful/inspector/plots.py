@@ -48,7 +48,7 @@ MAX_LABEL = 24  # characters
 IMAGES_IN_ROW, IMAGE_SIDE = 6, 1.7
 MAX_NUMBERS = 60  # maximum number of classes for which the cells of a confusion matrix have room for counts
 DARK = 0.5  # share of a row above which white numbers are more legible
-MIN_CELLS = 5  # width of a smaller matrix, so that its title fits
+MIN_CELLS = 5  # width of the figure of a smaller matrix, so that the title fits
 MAP_SIDE = 8.0
 PANELS_IN_ROW = 4
 TENSOR_CELL, NARROW = 0.22, 0.02  # per position of a tensor: with labels, without
@@ -182,7 +182,7 @@ class ImageMaps:
 
 
 def draw_maps(image: ImageMaps, path: Path) -> set[str]:
-    """Draw the image once per word, dark where its attention is low; the largest weight and the box are outlined.
+    """Draw the image once per word, dark where the word's attention is low; outline the largest weight and any box.
 
     Words with a character that no installed font has are drawn as their number, from 1.
     """
@@ -306,7 +306,7 @@ def draw_words(word_map: WordMap, path: Path) -> set[str]:
 
 
 def plot(recorded: Recorded, head: int | None = None) -> Figure:
-    """Plot a tensor of one to three dimensions: one panel per head, or only for `head`."""
+    """Plot a tensor of one to three dimensions: one panel per head, or only that of `head`."""
     values, labels = recorded.values, list(recorded.labels)
     if values.ndim == 1:
         values, labels = values[None], [[""], *labels]
@@ -326,7 +326,7 @@ def plot(recorded: Recorded, head: int | None = None) -> Figure:
         grid = figure.subplots(rows, columns, squeeze=False).flatten()
         for axes, number in zip(grid, numbers, strict=False):
             panel = panels[number]
-            # Values of both signs get diverging colours that are symmetric around 0, so that 0 has the neutral colour.
+            # If any value is negative, diverging colours are symmetric around 0, so that 0 has the neutral colour.
             largest, is_signed = float(np.abs(panel).max()) or 1.0, bool((panel < 0).any())
             lowest, colours = (-largest, "PuOr") if is_signed else (0, SHADES)
             axes.pcolormesh(panel, cmap=colours, vmin=lowest, vmax=largest)

@@ -58,7 +58,7 @@ class SourceFile:
 class Plan:
     """Plan of a job, the same for every worker."""
 
-    settings: dict[str, Setting]  # everything besides the text that results depend on, such as the model digest
+    settings: dict[str, Setting]  # everything that results depend on besides the text, such as the model digest
     shard_lines: int  # number of lines in a shard; the last one of a file may have fewer
     files: dict[str, SourceFile]  # by their names in the input folder
 

@@ -25,10 +25,11 @@ class PrecisionChoice(NamedTuple):
 
 
 def choose_precision(device: torch.device) -> PrecisionChoice:
-    """Find the faster training precision of a device; takes 0.1 to 0.5 seconds.
+    """Choose the training precision of a device: bfloat16 if it is likely to be faster, otherwise float32.
 
-    A CPU without bfloat16 instructions emulates bfloat16 in software, at a tenth of the speed of float32. A CPU with
-    them may still not use them, as with `ONEDNN_MAX_CPU_ISA=AVX2`, so a small multiplication is timed in each type.
+    On a CPU, the choice takes 0.1 to 0.5 seconds. A CPU without bfloat16 instructions emulates bfloat16 in software, at
+    a tenth of the speed of float32. A CPU with them may still not use them, as with `ONEDNN_MAX_CPU_ISA=AVX2`, so a
+    small multiplication is timed in each type.
     """
     if device.type == "cuda":
         name = torch.cuda.get_device_name(device)
@@ -77,7 +78,7 @@ def bfloat16_ratio() -> float:
 
 
 def product_seconds(dtype: torch.dtype) -> float:
-    """Measure the processor time of a multiplication of size `LAYER`, on which other processes have little effect."""
+    """Measure the processor time, which other processes hardly affect, of a multiplication of size `LAYER`."""
     rows, inner, columns = LAYER
     x, weight = torch.ones(rows, inner, dtype=dtype), torch.ones(columns, inner, dtype=dtype)
     F.linear(x, weight)  # warm-up: the first call sets up a kernel
@@ -87,7 +88,7 @@ def product_seconds(dtype: torch.dtype) -> float:
 
 
 def choose_device(name: str | torch.device) -> torch.device:
-    """Return the torch device with a name such as "cuda:1"; "auto" is a GPU if there is one.
+    """Return the torch device with a name such as "cuda:1"; "auto" is "cuda" if available, otherwise "cpu".
 
     Disables TF32, which has 10 bits of precision instead of 23, and which torch uses by default for convolutions and
     recurrent layers in float32 on NVIDIA GPUs.
@@ -114,7 +115,7 @@ def choose_device(name: str | torch.device) -> torch.device:
 
 
 def environment(device: torch.device) -> dict[str, str | int]:
-    """Describe everything besides the recipe that a run's exact results depend on, such as versions and the device."""
+    """Describe what a run's exact results depend on besides recipe and data, such as versions and the device."""
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else "none"
     return {
         "torch": torch.__version__,

@@ -10,10 +10,10 @@ PERIOD = 0.02  # seconds between two readings of the memory of this process
 
 
 class PeakMemory:
-    """Context manager that measures the peak memory of this process on a device, in bytes, within its block.
+    """Context manager that measures the peak memory of this process on a device, in bytes.
 
-    On a CPU, a thread samples the memory of the whole process, including Python and torch. On a GPU, the result is the
-    peak of torch's tensors since the process started.
+    On a CPU, a thread samples the memory of the whole process, including Python and torch, within the block. On a GPU,
+    the result is the peak of torch's tensors since the process started.
     """
 
     def __init__(self, device: torch.device) -> None:

@@ -40,7 +40,8 @@ def prepare_process(threads: int | None = None, processes: int = 1) -> None:
     """Set up this process for computing: at most one torch thread per core, and freed memory stays with the process.
 
     Args:
-        threads: The number of threads; None: torch's default, but at most one per core.
+        threads: The number of threads; None: torch's default, but at most one per core or, with several processes,
+            one for each core of this process's share.
         processes: The number of processes on this machine that share the cores.
     """
     # torch ignores the quota of a container.

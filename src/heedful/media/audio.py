@@ -25,7 +25,7 @@ from heedful.media.foreign_messages import without_foreign_messages
 Samples = Float32[np.ndarray, " N"]
 
 CROSSINGS = 16  # zero crossings of the sinc on either side
-ROLLOFF = 0.95  # end of the pass band, as a share of the lower limit; closer to it, the window lets aliases through
+ROLLOFF = 0.95  # end of the pass band, as a share of half the lower rate; a wider one would let aliases through
 OUTPUTS = 4096  # output samples that are computed at a time
 
 
@@ -43,7 +43,7 @@ def resampled(samples: Samples, before: int, after: int) -> Samples:
     reach = math.ceil(CROSSINGS * max(1.0, steps / phases) / ROLLOFF)
 
     # kernel (phases, 2 reach + 1): the weights of the inputs around each output of a period. Its pass band ends below
-    # half of both rates; otherwise frequencies above the lower limit would be mirrored into it (aliasing).
+    # half the lower rate; otherwise frequencies above that limit would be mirrored into the audio (aliasing).
     width = min(1.0, phases / steps) * ROLLOFF
     offset = (torch.arange(phases) * steps % phases).double()[:, None] / phases  # from the input before each output
     distance = (torch.arange(-reach, reach + 1) - offset) * width
@@ -63,7 +63,7 @@ CANCELLED = 1e-4  # channels cancel each other if their mean has less than this 
 
 
 class ChannelMixer:
-    """Mixer that averages channels block by block, and detects channels that cancel each other.
+    """Mixer that averages channels block by block, or selects one, and detects that averaged channels cancel out.
 
     Two microphones or two wires with opposite polarity give the same audio with opposite signs, whose mean is silence.
     """
@@ -166,7 +166,7 @@ MAX_RATE = 768_000  # samples per second: more means a damaged header
 UNKNOWN_LENGTH = 2**63 - 1  # samples of a file without a length, in libsndfile
 BLOCK = 1 << 16  # samples read at a time
 SMALL_BLOCK = 1 << 9  # the same for a file that may be damaged: a block with damage is lost
-SCALES = {"int16": (0, 2.0**15), "int32": (0, 2.0**31), "uint8": (128, 2.0**7)}  # integers for 0.0 and full scale
+SCALES = {"int16": (0, 2.0**15), "int32": (0, 2.0**31), "uint8": (128, 2.0**7)}  # zero, and its distance to 1.0
 SILENCE = 1e-4  # samples this close to each other are silence, or rounding noise of 16 bits
 MAX_SAMPLE = 8.0  # the largest sample; audio is from -1 to 1, and loud music saved without clipping reaches 2 or 3
 PAGE = 1 << 16  # bytes at the end of an Ogg file that are sure to contain its last page
@@ -192,7 +192,7 @@ def read_audio(content: bytes, config: AudioConfig, *, truncated: bool = False) 
 
 
 def from_samples(values: np.ndarray, config: AudioConfig) -> Samples:
-    """Check in-memory samples: one channel, at the configured sampling rate, and at most `max_seconds` long."""
+    """Check in-memory samples of one channel, at the configured rate and at most `max_seconds` long; return float32."""
     check_length(len(values) / config.rate if values.ndim else 0.0, config.max_seconds)
     return as_samples(values, config.rate)
 

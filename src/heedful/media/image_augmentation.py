@@ -130,7 +130,7 @@ def shifted(pixels: Pixels, limit: int, generator: KeyedGenerator) -> Pixels:
 
 
 def zoomed(pixels: Pixels, min_area: float, generator: KeyedGenerator) -> Pixels:
-    """Crop at least `min_area` of an image, with nearly the same aspect ratio, and resize it to the full size."""
+    """Crop a rectangle of about `min_area` to 1 times the area of an image, and resize it to the full size."""
     height, width = pixels.shape[:2]
     box = rectangle(height, width, (min_area, 1.0), ZOOM_RATIOS, generator)
     # (H, W, C) -> (1, C, H, W), the order that `interpolate` expects.
@@ -153,7 +153,8 @@ def rectangle(
 ) -> tuple[slice, slice]:
     """Sample a rectangle in an image.
 
-    Its area is uniform in `areas`, shares of the area of the image, and its aspect ratio log-uniform in `ratios`.
+    Its area is uniform in `areas`, shares of the area of the image, and its ratio of height to width log-uniform in
+    `ratios`; a side that is longer than the image is shortened.
     """
     area = height * width * generator.between(*areas)
     # On a log scale, twice as tall is as likely as twice as wide.

@@ -192,7 +192,7 @@ class AudioClips(Modality):
 
 
 def sample_frames(samples: Float32[Tensor, " N"], config: AudioConfig) -> Float32[Tensor, "T M"]:
-    """Split a clip into frames of `config.hop` samples; samples after the last whole frame are dropped."""
+    """Split a clip into whole frames of `config.hop` samples, dropping the rest; a shorter clip is padded to one."""
     frames = config.frames(len(samples))
     samples = F.pad(samples, (0, max(0, frames * config.hop - len(samples))))
     return samples[: frames * config.hop].unflatten(0, (frames, config.hop))

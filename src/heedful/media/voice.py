@@ -107,9 +107,9 @@ def speech_probabilities(pieces: Iterable[Samples]) -> Iterator[Float32[np.ndarr
 
 
 def speech_stretches(audio: AudioReader, *, network: bool) -> Stretches:
-    """Return the stretches of audio that contain speech, separated by pauses longer than `MAX_PAUSE`.
+    """Return the stretches of audio with speech, split at pauses longer than `MAX_PAUSE`, with a margin around each.
 
-    If the voice activity detector is not installed, everything except digital silence counts as speech.
+    Without the `network`, or at a sample rate below `MIN_RATE`, everything except digital silence counts as speech.
     """
     size = max(1, round(CHUNK * audio.rate / RATE))  # samples of a chunk of 32 ms
     pieces = (audio.read(begin, begin + size * PIECE) for begin in range(0, audio.length, size * PIECE))

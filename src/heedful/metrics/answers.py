@@ -35,8 +35,8 @@ def exact_match(prediction: str, references: Sequence[str], language: str = "en"
 def answer_f1(prediction: str, references: Sequence[str], language: str = "en") -> float:
     """Return the token F1, over bags of tokens, of a predicted answer and the most similar reference.
 
-    If one side has no token, the F1 is 1 if the other side has no token either, else 0. For the arguments, see
-    `exact_match`.
+    If one side has no token, the F1 is 1 if the other side has no token either, else 0. For questions without an
+    answer, see `exact_match`.
     """
     tokens = _tokenizer(language)
     predicted, best = tokens(prediction), 0.0

@@ -71,8 +71,8 @@ class ExampleScores:
     """Results on each example of a test set, from which the scores of any resample of the examples are computed.
 
     Attributes:
-        count: The number of examples.
-        measure: Computes the scores, by name, of the examples with these indices, int64, which may repeat.
+        count: The number of examples or, if only groups of examples are independent, of groups.
+        measure: Computes the scores, by name, of the examples or groups with these indices, int64, which may repeat.
         classes: The report with scores for each class; None if the outputs are not classes.
         whole: All scores of the whole test set, by name, including those that cannot be resampled; None if `measure`
             computes all of them.
@@ -154,7 +154,7 @@ class BootstrapScores:
     Two systems with the same count, number of samples and seed are scored on the same resamples.
     """
 
-    count: int  # examples of the test set
+    count: int  # examples or groups in the test set
     scores: dict[str, float]
     drawn: dict[str, list[float]]  # a score for each resample
 
@@ -173,8 +173,8 @@ def compare_scores(
 ) -> list[Comparison]:
     """Compare two systems on the same resamples of a test set (Koehn 2004): one comparison per score.
 
-    The p-value is two-sided: twice the share of resamples on which the system that is worse on the test set is at least
-    as good as the other one. The smallest possible p-value is 2 / (samples + 1).
+    The p-value is two-sided: twice the share of resamples on which the system that is usually worse is at least as good
+    as the other one. The test set counts as one more of these resamples, so the p-value is at least 2 / (samples + 1).
     """
     if not baseline.count == system.count > 0 or samples < 1:
         raise InputError(

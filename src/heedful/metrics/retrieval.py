@@ -30,7 +30,10 @@ def ranked(scores: Ranking, gains: Ranking) -> np.ndarray:
 
 
 def recall_at(rankings: Sequence[Ranking], k: int) -> float:
-    """Return recall at k, the share of relevant candidates among a query's first k (Manning et al. 2008, 8.4)."""
+    """Return recall at k, the share of a query's relevant candidates that are ranked among the first k.
+
+    See Manning et al. (2008), section 8.4.
+    """
     return float(np.mean([(gains[:k] > 0).sum() / (gains > 0).sum() for gains in _checked(rankings, k)]))
 
 

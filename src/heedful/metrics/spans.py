@@ -49,7 +49,7 @@ def _count(predicted: Tags, expected: Tags) -> tuple[Counter[str], Counter[str],
 
 @dataclass(frozen=True)
 class TaggedSentences(Outputs):
-    """Predicted and expected tags of each word of each sentence, and all tags of the task."""
+    """Predicted and expected tag of each word in each sentence, and all tags of the task."""
 
     kind = "tags"
     columns = ("predicted", "expected")

@@ -32,7 +32,7 @@ def scaled_dot_product(
 
     Dropout with probability `p` is applied to the attention weights, which are returned as they were before dropout.
     """
-    # The bias is 0 where a query may attend and -1e9 elsewhere, where e^(score + bias) is exactly 0.
+    # Where a query may not attend, the bias is so negative that e^(score + bias) is exactly 0: see `masked_score`.
     weights = softmax(scaled_scores(q, k) + bias)
     return mix(dropout(weights, p), v), weights
 

@@ -1,4 +1,4 @@
-"""Dropout (Srivastava et al. 2014) with 15 random bits for each value, which is fast on a CPU."""
+"""Dropout (Srivastava et al. 2014): on a CPU, with 15 random bits for each value, which is fast."""
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +15,7 @@ class Dropout(nn.Module):
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:
-        """Apply dropout from torch's global generator; return `x` itself in evaluation mode or if p is 0."""
+        """Apply dropout with random numbers from torch; return `x` itself in evaluation mode or if p is 0."""
         return dropout(x, self.p) if self.training else x
 
     def extra_repr(self) -> str:

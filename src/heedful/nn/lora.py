@@ -66,9 +66,9 @@ def split_adapter(weights: Mapping[str, Tensor], config: LoraConfig) -> tuple[di
 
 
 def add_updates(model: nn.Module, config: LoraConfig) -> None:
-    """Replace the linear layers that `config` selects with `LoraLinear` layers, and freeze all other weights.
+    """Replace the linear layers that `config` selects with `LoraLinear` layers, and freeze all weights but the updates.
 
-    Weights named in `config.also` are trained directly, without an update.
+    Weights named in `config.also` are not frozen either: they are trained directly, without an update.
     """
     # Tied weights have several names, of which a recipe may list any.
     parameters = dict(model.named_parameters(remove_duplicate=False))

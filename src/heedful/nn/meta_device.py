@@ -24,7 +24,7 @@ def meta_device() -> Iterator[None]:
 def unallocated() -> Iterator[None]:
     """Build modules without allocating their weights in this context; computed tables are on the CPU.
 
-    On the meta device, torch's compiler would also compute these tables.
+    On the meta device, computing these tables would first load torch's compiler.
     """
     with _NoInitialisation(empty="meta"):
         yield

@@ -60,8 +60,8 @@ class LinearStem(nn.Module):
 class ConvolutionalStem(nn.Module):
     """Stem of 3 x 3 convolutions with stride 2, each with GELU, and a linear map (Xiao et al. 2021, section 4).
 
-    Each convolution halves height and width and doubles the channels. It has no batch norm, so that the vectors of an
-    image do not depend on the others in its batch.
+    Each convolution halves height and width, and each one after the first doubles the channels. There is no batch
+    norm, so that the vectors of an image do not depend on the others in its batch.
     """
 
     stride = 2
@@ -246,7 +246,7 @@ TIMES: dict[str, Callable[[VideoConfig, int], nn.Module]] = {
 
 
 class TubeletEmbedding(PatchEmbedding):
-    """Video input layer: a vector for each tubelet, ordered by time, after a class token.
+    """Video input layer: a vector for each tubelet, ordered by time, after a class token if the configuration has one.
 
     A video is a whole number of tubelets. Frames at its end may be padding; a tubelet is padding if its first frame is.
     Stem, row and column positions, and class token are those of images: a tubelet is a patch with the channels of

@@ -103,7 +103,7 @@ class Rotary(Positions):
         self.theta = config.rope_theta
 
     def rotation(self, position: Int[Tensor, "B T"]) -> Rotation:
-        """Create the rotation by position x theta^(-2i/K), computed in float32 for a model of any type."""
+        """Create the rotation by position x theta^(-2i/K), computed in float32 whatever the model's dtype."""
         # As complex numbers, the product of q e^(imf) and the conjugate of k e^(inf) depends only on m - n.
         frequency = self.theta ** (torch.arange(self.pairs, device=position.device) / -self.pairs)
         angle = position[:, None, :, None] * frequency  # B 1 T K/2, the same in all heads

@@ -40,10 +40,11 @@ class Decision:
     """Rule that chooses the class of an input from the probabilities, and limits how many of these an answer contains.
 
     Without thresholds, the most probable class is chosen. A class with a threshold is chosen if its probability reaches
-    it (the most probable one, if there are several); otherwise, the most probable class without a threshold is chosen.
+    it (the most probable one, if there are several); otherwise, the most probable class without a threshold of its own
+    is chosen if its probability reaches `threshold`.
 
     Attributes:
-        threshold: the minimum probability for a class to be predicted.
+        threshold: the minimum probability of a class without a threshold of its own.
         thresholds: the thresholds of individual classes.
         top_k: the number of most probable classes in an answer; None: all, in the order of the recipe.
     """

@@ -69,7 +69,9 @@ class DecoderOnly(CTranslate2Model):
         min_tokens: int,
         suppressed: Sequence[int],
     ) -> Iterator[None]:
-        """Continue windows with the most probable tokens; yield after each token of one window, or after each of many.
+        """Continue windows with the most probable tokens.
+
+        Yield after each token if there is one window, and at the end of each window if there are several.
 
         Args:
             windows: The tokens to continue, at least one each.

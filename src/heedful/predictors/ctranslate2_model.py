@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import torch
 
 COMPUTE_TYPES = {"float32": "float32", "int8": "int8_float32"}  # by heedful's precision names
-MAX_FEW_ROWS = 2  # run on all cores together; many rows are divided among the cores, which takes less time in total
+MAX_FEW_ROWS = 2  # run as one batch; more rows are divided among the cores, which takes less time in total
 POSITIONS = 2048  # of a sinusoid table, which CTranslate2 does not extend
 
 Rows = Sequence[list[int]]
@@ -79,14 +79,14 @@ class CTranslate2Model:
         self.engine_for([[]])  # so that a damaged folder raises an error now
 
     def engine_for(self, rows: Sequence[Any]) -> Any:
-        """Return the engine for many rows, which runs several at a time, or the one for a few, which uses all cores."""
+        """Return the engine for many rows, which runs a batch on each core, or that for a few, which runs one batch."""
         # Two engines in a process wait for each other's threads, so the one for many rows, once open, serves all calls.
         many = len(rows) > MAX_FEW_ROWS or True in self.engines
         if many not in self.engines:
             cores = usable_cores()
             alone = 1 if self.precision == "int8" else cores  # in int8, two threads take ten times as long for a row
             try:
-                # Many rows: a batch on each core. Few rows: all cores for one batch.
+                # Many rows: a batch on each core. Few rows: all cores for one batch or, in int8, one core.
                 self.engines[many] = attrgetter(self.engine)(import_ctranslate2())(
                     str(self.folder),
                     compute_type=COMPUTE_TYPES[self.precision],

@@ -127,7 +127,7 @@ class CTranslate2Transcriber(CTranslate2Predictor, Transcriber):
     def _generate(
         self, engine: Any, batch: list[Reading], samples: Sequence[np.ndarray], limit: int
     ) -> Iterator[tuple[Hypothesis, float]]:
-        """Search for the tokens of windows up to one limit; yield them with the probability of silence."""
+        """Search windows that share a token limit; yield the best output and the probability of silence for each."""
         config, times = self.config, batch[0].windows.times
         rules = SpeechRules.of(self.tokens, self.settings.transcribe, times, len(self.tokenizer))
         patience = config.patience if config.beam > 1 else 1

@@ -76,7 +76,8 @@ class EncoderDecoder(CTranslate2Model):
     ) -> list[list[Hypothesis]]:
         """Find the outputs for rows of token ids as `heedful.search.source_to_target.search_rows` does.
 
-        The outputs of a row are empty if torch must search for them, because CTranslate2's contain <pad> or <bos>.
+        A row has no outputs if it is empty, or if torch must search for them because CTranslate2's contain <pad> or
+        <bos>.
         """
         outputs: list[list[Hypothesis]] = [[] for _ in rows]
         batch = ScoredOutputs[tuple[int, list[int]]](  # the row of each hypothesis, and its tokens with <eos>
@@ -112,7 +113,7 @@ class EncoderDecoder(CTranslate2Model):
     def _start(
         self, engine: Any, rows: Rows, config: DecodeConfig, limit: int, alone: bool, shortlist: "Shortlist | None"
     ) -> Any:
-        """Begin to search rows up to one limit, each in its own batch if `alone`; return a promise for each result."""
+        """Start to search rows that share a limit, each in its own batch if `alone`; return a promise for each row."""
         patience = config.patience if config.beam > 1 else 1
         tokens = max(1, config.batch_tokens // config.beam)
         return engine.translate_batch(

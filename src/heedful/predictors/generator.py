@@ -153,7 +153,8 @@ class Generator(Predictor["LanguageModel", Generation]):
         """Compute the log-probability of each token of a text, or of each of several texts, as the model reads them.
 
         The first token follows an <eos>, as at the beginning of a document in training. In a text longer than the
-        context, each token is predicted from at least the `context` // 2 tokens before it.
+        context, each token is predicted from at least the `context` // 2 tokens before it, or from all if there are
+        fewer.
 
         Args:
             texts: a string, or an iterable of strings, which gives a list in the same order.

@@ -142,12 +142,12 @@ ENDS = tuple(".!?…:;,。！？：；，、؟।\"'”’)]»")
 NUMBER = re.compile(r"\d[\d.,'’\u00a0\u202f ]*")
 # Thousands separators and decimals, which languages write differently
 NOTATION = re.compile(r"\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+|\d+[.,]\d{1,2}")
-# Words that are repeated more than three times in a row are written once, unless the source has such repetitions, too.
+# Words that occur more than three times in a row are written once, unless the source has such repetitions, too.
 REPETITION = re.compile(r"\b(\w+(?:\W+\w+){0,4}?)(?:\W+\1\b){3,}", re.IGNORECASE)
 DOUBLING = re.compile(r"\b(\w+)(?:\W+\1\b)+", re.IGNORECASE)  # a single word that is repeated at least once
 MIN_REPETITIONS = 4  # of three words, in a translation that loops
 _WIDE_STOPS = ("。", "！", "？")
-UNTRANSLATED = Hypothesis([], [0.0], 1.0)  # for a line that consists of literals
+UNTRANSLATED = Hypothesis([], [0.0], 1.0)  # for a text that is left unchanged, such as a line of literals
 
 Steps = Generator[list[str], list[Translation], Translation]  # yields texts, is sent their translations, returns one
 
@@ -161,7 +161,11 @@ class LiteralPreservingTranslator:
     def translate_lines(
         self, lines: Iterable[str], window: int = WINDOW, done: Done = lambda _: None
     ) -> Iterator[Translation]:
-        """Translate lines as `Translator.translate_lines` does; the hypothesis of a line is that of its first part."""
+        """Translate lines as `Translator.translate_lines` does.
+
+        The hypothesis of a line that is translated in parts is that of its first incomplete part or, if there is none,
+        of its first part.
+        """
         lines = iter(lines)
         while chunk := list(islice(lines, window)):
             yield from self._together([self._line(line) for line in chunk], done)
@@ -173,7 +177,7 @@ class LiteralPreservingTranslator:
         return not {UNK, *tokenizer.byte_ids} & set(tokenizer.encode("."))
 
     def _together(self, lines: list[Steps], done: Done) -> list[Translation]:
-        """Translate several lines: compute the texts that they request in shared batches, until all are finished."""
+        """Translate several lines: translate the texts that they request in shared batches, until all are finished."""
         translations: dict[int, Translation] = {}
         # Each line is a generator that yields the texts that it needs next, and receives their translations. All lines
         # advance together, so that each round is translated in full batches.
@@ -219,7 +223,7 @@ class LiteralPreservingTranslator:
         return _with_text(translation, f"{before}{translation.text}{after}")
 
     def _capitals(self, core: str) -> Steps:
-        """Translate a text in capitals by way of sentence case, and return its translation in capitals."""
+        """Translate a text; one in capitals is translated in sentence case, and its translation is put in capitals."""
         spans = literals(core)
         parts = outside(core, spans)
         letters = "".join(parts)
@@ -233,7 +237,11 @@ class LiteralPreservingTranslator:
         return _with_text(translation, _joined(upper, _texts(translation.text, spans)))
 
     def _sentence(self, text: str) -> Steps:
-        """Translate a text with literals: tags are put around its words, and stand-ins replace other literals."""
+        """Translate a text with its literals.
+
+        The parts between literals that stand apart are translated separately; tags are put around the translated words;
+        other literals are replaced with stand-ins unless the model copies them.
+        """
         spans = literals(text)
         if not spans:
             return (yield from self._plain(text))
@@ -339,7 +347,7 @@ class Reading(NamedTuple):
     adds_full_stop: bool = False
 
     def joined(self, translations: Sequence[str]) -> str:
-        """Join the translations of the sentences."""
+        """Join the translations of the sentences; if the reading added a full stop, remove it."""
         if self.adds_full_stop:
             return re.sub(r"(?<=\w)[.!]$", "", translations[0])
         # Chinese and Japanese sentences follow each other without a space.
@@ -351,7 +359,7 @@ class Reading(NamedTuple):
 
 
 def loops(text: str, translation: str) -> bool:
-    """Return True if a translation has the same three words at least four times, and twice as often as its source."""
+    """Return True if a translation has some three words at least four times, twice as often as its source has any."""
 
     def most_repeated(text: str) -> int:
         words = re.findall(r"\w+", text.lower())
@@ -369,7 +377,7 @@ def _mean_log_prob(translations: Sequence[Translation]) -> float:
 
 def _of_parts(parts: Sequence[Translation], text: str) -> Translation:
     """Combine the translations of parts into that of a text."""
-    # Its only hypothesis is that of an incomplete part, if any; otherwise the whole text would count as complete.
+    # Its only hypothesis is that of an incomplete part, if any, so that the whole text does not count as complete.
     first = next((part for part in parts if not part.complete), parts[0])
     return _with_text(Translation(first.alternatives, any(part.truncated for part in parts)), text)
 

@@ -22,8 +22,8 @@ class ClassifiedMedia(Classified):
     """Class predicted for a file, with the probability of each class.
 
     Attributes:
-        windows: number of parts in which audio was read because it is too long for the model, else 1; the parts'
-            probabilities are averaged.
+        windows: number of parts in which the file was read: more than 1 for audio that is too long for the model. The
+            probabilities of the parts are averaged.
         silent: True for silent audio, for which the model still predicts a class.
     """
 

@@ -57,7 +57,7 @@ class MediaReader:
         return self._decode(value, self.modality.read, self.modality.from_array)
 
     def decoded_file(self, value: object) -> np.ndarray:
-        """Decode an input as `decoded` does, but reject names, so that a request cannot open files on the server."""
+        """Decode an input as `decoded` does, but reject strings, so that a request cannot open files on the server."""
         if isinstance(value, str):
             raise InputError(f"the model reads {self.modality.noun}s, not text; give a file")
         return self.decoded(value)

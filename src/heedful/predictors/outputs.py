@@ -79,7 +79,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class TokenScores:
-    """Log-probabilities of the tokens of a text, in nats, each given all tokens before it."""
+    """Log-probabilities of the tokens of a text, in nats, each given the tokens before it."""
 
     tokens: list[int]
     pieces: list[str]  # printable names of the tokens

@@ -122,8 +122,8 @@ class Predictor(ABC, Generic[M_co, A_co]):
         recipe: the recipe that the model was trained with; None for a model that was not loaded from a folder.
         tokenizer: the tokenizer of the text that the model reads or, if it reads none, generates; None for a model
             without text.
-        config: the settings for generating text: [decode] or [generate].
-        reader: runs the model on texts or files in batches; a generator and a translator have none.
+        config: the settings for generating text, [decode] or [generate]; None for a model that generates none.
+        reader: runs the model on texts or files in batches; None for some predictors, such as a generator.
         reads_files: True for a predictor of images, audio or video, whose `reader` decodes them.
     """
 

@@ -135,7 +135,7 @@ class VectorPredictor(Predictor[M_co, Vectors], Generic[M_co, I_contra]):
 
         Args:
             queries: one input, or an iterable of inputs, as for `encode`.
-            corpus: the inputs to search. The `text` of a hit is the text itself, or the path of an image.
+            corpus: the inputs to search. The `text` of a hit is the text itself or, for an image, its path if known.
             k: the maximum number of hits for each query.
             vectors: the vectors of `corpus`, if already computed with `encode`.
         """

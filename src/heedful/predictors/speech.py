@@ -242,7 +242,7 @@ class Windows(ABC):
 
 
 class StampedWindows(Windows):
-    """Windows of a model that generates timestamps: the next one begins at the end of the last finished segment."""
+    """Windows of a model that generates timestamps: the next one may begin at the end of the last finished segment."""
 
     def __init__(self, length: int, tokens: SpeechTokens) -> None:
         super().__init__(length)
@@ -254,7 +254,11 @@ class StampedWindows(Windows):
         return any(category(char)[0] not in "PZ" for char in text)
 
     def take(self, reading: Reading, output: TimedTokens) -> None:
-        """Add the segments between timestamps; audio after the last pair is decoded again in the next window."""
+        """Add the segments between timestamps, and move to the next window.
+
+        If there is a pair of timestamps, audio after the last one is decoded again, unless a single timestamp ends the
+        output.
+        """
         offset, rate = reading.begin / reading.audio.rate, reading.audio.rate
         limit = (reading.begin + reading.window_length) / rate
         parts = list(self._segments(output))
@@ -277,7 +281,7 @@ class StampedWindows(Windows):
         reading.move_to(reading.begin + (size if stop is None else min(size, round(stop * rate))))
 
     def _reopened(self, output: TimedTokens) -> bool:
-        """Return True if a pair of timestamps is followed by a segment without an end, or by nothing."""
+        """Return True if the last pair of timestamps is followed by a segment without an end, or by nothing."""
         stamps = [index for index, token in enumerate(output.tokens) if token in self.times]
         paired = any(b - a == 1 for a, b in pairwise(stamps))
         single = len(output.tokens) > 1 and stamps[-1] == len(output.tokens) - 1 and stamps[-1] - 1 not in stamps
@@ -328,7 +332,8 @@ class OverlappingWindows(Windows):
 def seam(first: Sequence[int], second: Sequence[int], share: float) -> tuple[int, int]:
     """Find where to join the tokens of two windows that overlap.
 
-    That is the middle of the longest run of tokens in the last `share` of `first` and the first `share` of `second`.
+    That is the middle of the longest run of tokens that is both in the last `share` of `first` and in the first `share`
+    of `second`.
     Returns where `first` ends and where `second` begins; without common tokens, both are kept whole.
     """
     tail, head = (min(len(side), round(share * len(side))) for side in (first, second))

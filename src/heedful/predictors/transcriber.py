@@ -138,9 +138,10 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         """Transcribe an audio file or samples, or each of several.
 
         Args:
-            files: a file name, its bytes, or samples, which have one transcript; or a list of these, which has a list
-                of transcripts.
-            options: `language`, `timestamps`, and keys of [decode] for this call, such as `beam=1`.
+            files: a file name, its bytes, or samples, which have one transcript; or an iterable of these, which has a
+                list of transcripts.
+            options: keys of [transcribe] and [decode] for this call, such as `language="de"` and `beam=1`; see
+                `TranscribeOptions`.
         """
         transcriber = self._with_one_text(options)
         return transcriber.inputs.one_or_all(lambda readings: Transcripts(transcriber, readings), files)
@@ -222,7 +223,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         yield [readings[i] for i in batch]
 
     def search_windows(self, batches: list[list[Reading]]) -> Iterator[list[tuple[Hypothesis, float]]]:
-        """Search for the tokens of the next window of each reading; yield them with the probability of silence."""
+        """Search the next windows; yield, for each batch, the best output and probability of silence of each window."""
         with evaluating(self.model):
             yield from map_on_cores(self._search, batches, self.device)
 
@@ -233,7 +234,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         limits = [self._max_output_tokens(reading, clip) for reading, clip in zip(batch, samples, strict=True)]
         hypotheses = [best for (best,) in search(state, limits, replace(self.config, n_best=1))]
 
-        # The probability of silence is that of its token after <bos>; 0 if the model has none.
+        # The probability of silence is that of the token for silence after <bos>; 0 if the model has no such token.
         silence = [0.0] * len(state.begin)
         if state.first_logits is not None and self.tokens.silence is not None:
             silence = state.first_logits.float().softmax(1)[:, self.tokens.silence].tolist()
@@ -272,7 +273,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
 
     @torch.inference_mode()
     def window_scores(self, reading: Reading, output: Sequence[int]) -> list[float]:
-        """Compute log P of each token of an output, with <eos>, for the next window of a reading."""
+        """Compute log P of each token of an output, which includes <eos>, for the next window of a reading."""
         with evaluating(self.model):
             state = self._start([reading], [reading.window()])
             scores = []
@@ -403,7 +404,7 @@ class Transcripts(Iterator[Transcript]):
         return self._readings.popleft().transcript(self._transcriber.spell, self._transcriber.words)
 
     def so_far(self) -> list[Transcript]:
-        """Return the unfinished transcripts of the next audio files, in order; those not started have 0 seconds."""
+        """Return the transcripts so far of the audio files being read, in order; those not started have 0 seconds."""
         return [reading.transcript(self._transcriber.spell, self._transcriber.words) for reading in self._readings]
 
 

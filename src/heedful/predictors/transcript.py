@@ -66,7 +66,7 @@ CLOSING = "\"'”’»）)」』]"
 
 
 def cues(segments: Sequence[Segment]) -> list[Segment]:
-    """Join the segments of a sentence into cues of at most two lines and eight seconds, without a long pause."""
+    """Join the segments of a sentence into cues if they fit into two lines and eight seconds, without a long pause."""
     joined: list[Segment] = []
     for segment in segments:
         if joined:

@@ -101,7 +101,7 @@ def token_times(weights: Float[Tensor, "H T S"], positions: int, begin: int, end
         scaled = np.median(sliding_window_view(mirrored, MEDIAN_WIDTH, axis=2), axis=-1)
     # (H, T, S) -> (N, S). The path with the most attention is the cheapest one if the cost is negative attention.
     rows, columns = warping_path(-scaled.mean(axis=0)[begin:end])
-    # `argmax` finds the first cell of a row, where the audio of its token begins.
+    # `argmax` finds the first cell of a row, where the audio of the next token begins.
     return np.array([columns[np.argmax(rows == row)] for row in range(end - begin)], dtype=np.float64)
 
 
@@ -127,7 +127,7 @@ def warping_path(cost: Float64[np.ndarray, "T S"]) -> tuple[np.ndarray, np.ndarr
 
 
 def words_of(token_bytes: Sequence[bytes], times: Sequence[tuple[float, float]], scores: Sequence[float]) -> list[Word]:
-    """Join tokens into words: each begins with a space, or is a letter of a script without spaces.
+    """Join tokens into words: each begins with a space, or with a letter of a script without spaces.
 
     `token_bytes` has the bytes of each token, `times` its beginning and end in seconds, and `scores` its log P.
     """

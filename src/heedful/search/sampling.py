@@ -46,7 +46,7 @@ def sample(
 
 
 def draw(logits: Float[Tensor, "R V"], chances: Float[Tensor, " R"]) -> Int[Tensor, " R"]:
-    """Pick the token of each row at which the cumulative probability, in the order of ids, exceeds the row's chance.
+    """Pick the first token of each row at which the cumulative probability, in order of ids, exceeds the row's chance.
 
     A chance is a number in [0, 1).
     """

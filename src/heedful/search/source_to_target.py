@@ -34,7 +34,7 @@ def search_rows(
         rows: the source tokens.
         limits: the maximum number of tokens in each output, <eos> included.
         config: the search settings.
-        done: called with the number of rows just searched, after each batch.
+        done: called first with the number of empty rows, then after each batch with the number of its rows.
         shortlist: the target tokens to choose among, unless `config.shortlist` is 0; scores are still over all tokens.
     """
     device = next(model.parameters()).device

@@ -67,13 +67,15 @@ class Guard:
         await (self.rejection(scope) or self.app)(scope, receive, send_guarded)
 
     def rejection(self, scope: Scope) -> Response | None:
-        """Return a response that rejects a request with a wrong Host, a foreign Origin or no token; None admits it.
+        """Return the response that rejects or redirects a request, or None to admit it.
 
-        A request with `?token=` is redirected, and the token becomes a cookie.
+        A foreign Origin is rejected; so is a request without the token or, if the server has no token, with a Host that
+        is not a loopback name. A request with the right `?token=` is redirected, and the token becomes a cookie.
         """
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        # Without a token, a page whose name an attacker resolves to this machine could send requests (DNS rebinding).
+        # Without a token, a page whose host name an attacker resolves to this machine could send requests (DNS
+        # rebinding).
         if self.token is None and split(f"//{host}").hostname not in LOOPBACK:
             return PlainTextResponse(f"{host!a} is not a name of this server\n", 421)
         origin = headers.get("origin")
@@ -182,7 +184,7 @@ def number(request: Request, name: str) -> int | None:
 
 
 def streamed(engine: Engine, steps: Iterator[dict[str, Any]]) -> StreamingResponse:
-    """Return a response with a server-sent event per step, computed by the engine; an error is the last event.
+    """Return a response with a server-sent event per step, computed by the engine; an error becomes the last event.
 
     The computation stops if the client disconnects.
     """

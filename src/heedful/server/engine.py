@@ -38,7 +38,7 @@ class Worker:
         # `abandon_on_cancel` frees the limiter although the thread of a cancelled job is still running: the lock makes
         # the next job wait for its end.
         self._turn = CapacityLimiter(1)
-        self._running = Lock()  # held until a cancelled job has stopped
+        self._running = Lock()  # held by a job until it has stopped, even if it is cancelled
         self._cancelled = Event()  # set when the running job is cancelled
         self._closed = Event()
 
@@ -140,7 +140,7 @@ class Engine(Worker):
             module.register_forward_pre_hook(self.check)
 
     async def stream(self, steps: Iterator[T]) -> AsyncIterator[T]:
-        """Run a computation step by step, each step as a separate job, so that other jobs run in between."""
+        """Run a computation step by step, each step as a separate job, so that other jobs can run in between."""
         admitted = False
         # A list of at most one step, because a future cannot contain a StopIteration: the empty list is the end.
         while step := await self.run(lambda: list(islice(steps, 1)), admitted=admitted):

@@ -208,7 +208,7 @@ class Limits:
                     message = await receive()
                     body += message.get("body", b"")
                     more = message.get("more_body", False)
-                    # Counted while it arrives, as Content-Length may be missing or wrong.
+                    # Counted as it arrives, because Content-Length may be missing or wrong.
                     if len(body) > longest:
                         error = {"error": f"a request may have at most {longest:,} bytes; send less"}
                         return JSONResponse(error, 413)

@@ -1,8 +1,9 @@
 """Atomic writes of files and folders: they are written under a hidden name, flushed to disk, and renamed at the end.
 
-Even if the process is killed or the power fails, the name refers to either the old or the new content. The next writer
-of the same name removes the temporary file or folder that a killed process left. Functions raise an OSError if the file
-system fails; `named_write_errors` turns it into a RunError.
+Even if the process is killed or the power fails, the name refers to either the old or the new content; only a folder
+that replaces another one is missing for a moment, between two renames. The next writer of the same name removes the
+temporary file or folder that a killed process left. Functions raise an OSError if the file system fails;
+`named_write_errors` turns it into a RunError.
 """
 
 import os
@@ -84,7 +85,7 @@ def is_stream(path: Path) -> bool:
 
 
 def open_stream(path: Path) -> BinaryIO:
-    """Open a device or a pipe for writing, or continue an open file after its last byte."""
+    """Open a device or a pipe for writing, or continue an open file at its current position."""
     number = _descriptor(path)
     return path.open("wb") if number is None else os.fdopen(os.dup(number), "wb")
 

@@ -1,8 +1,8 @@
 """Manifests, which decide whether a folder is complete: they list the size and checksum of every file.
 
-Neither safetensors nor JSON detects a flipped bit. So `manifest.json` contains the size and the CRC-32 of every other
-file, and a CRC-32 of its own text. `storage.atomic` writes it last: a folder with a manifest was written completely,
-and `is_complete` and `is_intact` compare the manifest with the files that are there now.
+Neither safetensors nor JSON detects a flipped bit. So `manifest.json` contains the size and the CRC-32 of every file
+that was written with it, and a CRC-32 of its own text. `storage.atomic` writes it last: a folder with a manifest was
+written completely, and `is_complete` and `is_intact` compare the manifest with the files that are there now.
 """
 
 import json
@@ -136,7 +136,10 @@ def is_intact(folder: Path) -> bool:
 
 
 def is_complete(folder: Path, *, allow_others: bool = True) -> bool:
-    """Return True if a folder has all files in its manifest, with the right sizes, and optionally no others."""
+    """Return True if a folder has all files in its manifest, with the right sizes, and no others unless `allow_others`.
+
+    The model card and the files in `.engines` do not count.
+    """
     try:
         manifest = verify_sizes(folder)
     except InputError:

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 
 class Storage:
-    """Operations on a local file system. All methods raise OSError; `list` sorts by name."""
+    """Operations on a local file system. A method that fails raises an OSError; `list` sorts by name."""
 
     def make_folder(self, folder: Path) -> None:
         folder.mkdir()

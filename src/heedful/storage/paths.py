@@ -1,6 +1,6 @@
 """Messages about paths that do not exist, or that are a folder instead of a file, or a file instead of a folder.
 
-They suggest existing paths with a similar name, or mention the first folder in the path that is missing.
+They suggest existing paths with a similar name, or mention the first missing folder in the path.
 """
 
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from heedful.wording import either
 
-CHECK = "check the name and its folder"
+CHECK = "check the path"
 MAX_NAMES = 10_000  # names in a folder that are compared
 
 

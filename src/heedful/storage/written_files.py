@@ -40,7 +40,10 @@ def is_foreign(path: Path) -> bool:
 
 @contextmanager
 def own_file(path: Path, *, replace: bool) -> Iterator[BinaryIO]:
-    """Write a file atomically for a function of the Python interface, and record that heedful wrote it."""
+    """Write a file atomically for a function of the Python interface, and record that heedful wrote it.
+
+    A file that heedful did not write is an error unless `replace` is True.
+    """
     if path.is_dir():
         raise InputError(f"{path}: is a folder; give a file in it")
     if not replace and is_foreign(path):

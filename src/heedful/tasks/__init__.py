@@ -20,7 +20,7 @@ __getattr__ = public_names(__name__, {"heedful.tasks.task": ("Task",)})
 
 
 def find_task(name: str) -> "type[Task]":
-    """Find the task of a model or a recipe: a bundled one by its name, or a custom class by "module:Class".
+    """Find the task of a model or a recipe: a bundled or installed one by name, or a custom class by "module:Class".
 
     The module of a custom class is not imported, because an untrusted model folder may name it: see
     `heedful.config.user_code`.
@@ -44,14 +44,14 @@ def import_task(name: str) -> "type[Task]":
 
 
 def import_spec(name: str) -> "TaskSpec":
-    """Find the spec of a recipe's task, without importing torch unless the task is a custom class."""
+    """Find the spec of a recipe's task, without importing torch for a bundled task."""
     return bundled_spec(name) or import_task(name).spec
 
 
 def import_reader(name: str) -> "type[ExampleReader]":
     """Find the reader of raw examples for a recipe's task.
 
-    Only custom classes and the readers of media files need torch.
+    Only the readers of media files, and of tasks that are not bundled, need torch.
     """
     spec = bundled_spec(name)
     return import_attribute(f"heedful.tasks.readers.{spec.reader}") if spec else import_task(name).dataset.reader

@@ -114,7 +114,7 @@ class Dataset(ABC, Generic[B]):
 
     @abstractmethod
     def read(self, stores: Sequence[Any], ids: np.ndarray, epoch: int | None, device: torch.device, /) -> B:
-        """Read the examples of a batch by their ids in the plan, which count across all stores.
+        """Read the examples of a batch by their ids in the plan, which are numbered across all stores.
 
         The batch must depend only on the arguments, even if it is random, as in masking: the epoch's `key` is its seed.
         The epoch is None in validation.
@@ -125,7 +125,7 @@ class Dataset(ABC, Generic[B]):
         return (0, 0) if epoch is None else (self.recipe.train.seed, epoch)
 
     def epoch(self, number: int) -> list[np.ndarray]:
-        """List the batches of an epoch in order, as example ids; they depend only on the recipe and the epoch."""
+        """List the batches of an epoch in order, as example ids, which depend only on data, recipe and epoch."""
         return [] if self._train_plan is None else self._train_plan.epoch(number)
 
     def cells(self, ids: np.ndarray) -> int:

@@ -116,7 +116,7 @@ class ImageTextRetrieval(Task[ImageTextBatch]):
         return (Loss((rows.sum + columns.sum) / 2, (rows.nll + columns.nll) / 2, rows.count),)
 
     def outputs(self, model: DualEncoder, run: Evaluation) -> Matches:
-        """Rank all texts of the validation set for each image, and all images for each text."""
+        """Rank all texts of the validation or test set for each image, and all images for each text."""
 
         def encode(batch: ImageTextBatch) -> Tensor:
             images = model.pictures(batch.images, batch.image_mask)

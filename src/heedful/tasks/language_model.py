@@ -110,7 +110,8 @@ class CausalLanguageModelling(Task[CausalBatch]):
     def evaluate(self, model: LanguageModel, run: Evaluation = ALONE) -> Results | None:
         """Score a model on the validation text, in windows that do not overlap: loss and perplexities.
 
-        Every token is predicted once, from at most `data.max_length` - 1 others in its window.
+        Every token is predicted once, from the tokens before it in its window, of which there are at most
+        `data.max_length`.
         """
         text = self.data.examples.valid
         if text is None:

@@ -39,7 +39,7 @@ def mask_tokens(
     first_piece: int,
     keys: Sequence[Key],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Select tokens of each sequence at random, and replace most of them with <mask>, others with random tokens.
+    """Select tokens of each sequence at random; replace most of these with <mask>, and some with random tokens.
 
     Of the tokens that are not special, max(1, round(rate x their number)) are selected, one by one or, with
     `whole_words`, word by word; the last word may then take the selection beyond this number. The result for a

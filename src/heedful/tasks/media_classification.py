@@ -73,7 +73,7 @@ class LabelledFiles(MediaFiles[MediaBatch]):
         return F.one_hot(classes, len(self.recipe.data.labels)).float()
 
     def partners(self, ids: np.ndarray, epoch: int) -> tuple[np.ndarray, Float32[Tensor, " B"]]:
-        """Sample each example's partner, among all examples, and its own share, for mixup (Zhang et al. 2018)."""
+        """For mixup (Zhang et al. 2018), sample each example's partner from all examples, and the example's share."""
         chances = [KeyedGenerator(self.recipe.train.seed, MIXUP, epoch, number) for number in ids.tolist()]
         total = sum(map(len, self.examples.train))
         others = np.array([chance.integer(total) for chance in chances])

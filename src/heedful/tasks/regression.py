@@ -1,4 +1,4 @@
-"""Regression task: learns a number for a text or text pair, such as their similarity (Devlin et al. 2019, 4.1).
+"""Regression task: learns a number for a text or text pair, such as a pair's similarity (Devlin et al. 2019, 4.1).
 
 B batch.
 """

@@ -32,7 +32,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 
 class SquadQuestions(TextRows[TextBatch]):
-    """Questions, each with a text and the position of the answer in it."""
+    """Questions, each with a text and the position of the answer in it, if there is one."""
 
     reader = QuestionReader
 
@@ -90,7 +90,7 @@ class SpanQuestionAnswering(Task[TextBatch]):
         return (Loss(begin.sum + end.sum, begin.nll + end.nll, begin.count),)
 
     def outputs(self, model: TokenClassifier, run: Evaluation) -> Answers:
-        """Answer the questions of the validation set."""
+        """Answer the questions of the validation or test set."""
         questions = list(read_squad(self.data.valid_corpus, self.recipe.data))
         run.progress.begin("questions", len(questions))
         answerer = self.use(model, self.recipe, self.tokenizers)

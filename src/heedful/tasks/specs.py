@@ -21,9 +21,10 @@ class TaskSpec:
     Attributes:
         families: The model families that can learn the task, by their names in a recipe.
         metrics: The names of the scores; the first selects the best checkpoint unless the recipe chooses another. Those
-            of `heedful.metrics.metric` are computed from `outputs`; others, such as the loss, by `summary`.
-        predicts: The class of `outputs`, or its kind; None: all scores are computed by `summary`.
-        modality: The input of the models: text, images ("image"), audio ("audio") or videos ("video").
+            of `heedful.metrics.metric` are computed from `outputs`; others, such as the loss, by `summary` or
+            `evaluate`.
+        predicts: The class of `outputs`, or its kind; None: no score is computed from `outputs`.
+        modality: The input of the models: "text", "image", "audio" or "video".
         command: The command that uses models of the task; empty if there is none, and they are used from Python.
         example: An example of arguments for that command.
         pair_field: The column of a second text in tables, if the recipe does not set one.
@@ -164,7 +165,7 @@ SPECS: Mapping[str, TaskSpec] = {
 
 
 def outputs_kind(spec: TaskSpec) -> str:
-    """Return the kind of a task's outputs, such as "texts"; return "" if all scores follow from the loss."""
+    """Return the kind of a task's outputs, such as "texts"; return "" if no score is computed from outputs."""
     return spec.predicts if isinstance(spec.predicts, str) else spec.predicts.kind if spec.predicts else ""
 
 

@@ -155,7 +155,7 @@ class Task(ABC, Generic[B]):
         """
 
     def summary(self, means: Sequence[Mean]) -> Scores:
-        """Compute scores, such as the perplexity, from the mean of each term of the loss over the validation set."""
+        """Compute scores, such as the perplexity, from the mean of each term of the loss, in training or validation."""
         return {"loss": sum(mean.loss for mean in means)}
 
     def final_tokenizers(self) -> TokenizerPair:

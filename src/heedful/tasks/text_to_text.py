@@ -30,7 +30,7 @@ class Replies(Pairs):
 
 
 class Dialogue(SequenceToSequence):
-    """Dialogue task (Vinyals & Le 2015), scored by ROUGE-L and by the variety of replies (distinct-n)."""
+    """Dialogue task (Vinyals & Le 2015), scored by perplexity, ROUGE-L and the variety of replies (distinct-n)."""
 
     spec = SPECS["dialogue"]
     dataset = Replies

@@ -143,7 +143,7 @@ def _steps(step: Definition | None, inner: str, depth: int = 0) -> Iterator[Defi
 
 
 def _growth(step: Definition) -> float:
-    """Return the maximum number of characters that a normaliser step writes for one character."""
+    """Return the maximum number of characters that a step of a normaliser writes for one; NFC, NFKC ... count as 1."""
     if step["type"] == "Replace":
         # An expression may match a single character; an empty string also matches between all characters.
         shortest = len(step["pattern"].get("String", "a"))

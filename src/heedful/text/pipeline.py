@@ -1,8 +1,8 @@
 """Text to words and pieces to text: special tokens, normalisation, splitting into words, and the spelling of pieces.
 
-A word includes the space before it (" apple"). Every text gets one space in front, so that its first word is like any
-other; decoding joins the pieces and drops that space. Words are marked with the space itself, rather than with another
-character that a text could contain, such as U+2581.
+A word includes the space before it (" apple"). Except for kinds whose pieces are single characters or bytes, a text
+gets one space in front, so that its first word is like any other; decoding joins the pieces and drops that space. Words
+are marked with the space itself, rather than with another character that a text could contain, such as U+2581.
 
 Foreign tokenizers mark words differently. Byte-level BPE (GPT-2) writes a printable character for each byte, and CLIP's
 also marks the last piece of a word; WordPiece (BERT) marks the pieces that continue a word, and SentencePiece writes
@@ -48,7 +48,7 @@ def reserved(config: TokenizerConfig) -> tuple[str, ...]:
 
 
 def first_space(config: TokenizerConfig) -> str:
-    """Return the space that is put before a text to encode, or "" if pieces are single characters."""
+    """Return the space that is put before a text to encode, or "" if pieces are single characters or bytes."""
     return "" if config.kind in ("character", "byte") else " "
 
 

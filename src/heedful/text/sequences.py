@@ -130,14 +130,14 @@ class Context:
     places: list[CharacterSpan]
 
     def tokens(self, begin: int, end: int) -> range:
-        """Return the indices of the tokens of characters `begin` to `end` - 1, without the space around them."""
+        """Return the indices of the tokens of characters `begin` to `end` - 1, without surrounding whitespace."""
         begin, end = self._stripped(begin, end)
         # A token overlaps the characters if it ends after `begin` and begins before `end`.
         first = bisect_right(self.places, begin, key=itemgetter(1))
         return range(first, bisect_left(self.places, end, key=itemgetter(0)))
 
     def characters(self, first: int, last: int) -> CharacterSpan:
-        """Return the span of the characters of tokens `first` to `last`, without the space around them."""
+        """Return the span of the characters of tokens `first` to `last`, without surrounding whitespace."""
         return self._stripped(self.places[first][0], self.places[last][1])
 
     def _stripped(self, begin: int, end: int) -> CharacterSpan:

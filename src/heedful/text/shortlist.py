@@ -101,7 +101,7 @@ class Shortlist:
 
 
 def always_allowed(frequency: NDArray[np.int64], pieces: Sequence[str]) -> NDArray[np.int64]:
-    """Return the ids of target tokens that are always allowed: frequent ones, bytes, numbers and punctuation marks."""
+    """Return the ids that are always allowed: frequent tokens, <unk>, <eos>, bytes, numbers and punctuation marks."""
     frequent = np.argsort(-frequency, kind="stable")[:FREQUENT]
     not_words = [i for i, piece in enumerate(pieces) if piece in BYTES or not any(map(str.isalpha, piece))]
     return np.union1d(frequent, [UNK, EOS, *not_words])

@@ -311,7 +311,7 @@ def _room(config: TokenizerConfig) -> int:
         bytes_too = f" and {len(BYTES)} bytes (tokenizer.byte_fallback)" if config.byte_fallback else ""
         raise InputError(
             f"tokenizer.vocab_size = {config.vocab_size} is too small for {len(specials(config))} special tokens"
-            f"{bytes_too}; set at least {len(reserved(config)) + fewest}"
+            f"{bytes_too}; set it to at least {len(reserved(config)) + fewest}"
         )
     return room
 
@@ -402,7 +402,8 @@ def _training_words(words: Words, config: TokenizerConfig) -> Words:
     elif len(alphabet) > room:
         raise InputError(
             f"the text has {len(alphabet)} distinct characters, but tokenizer.vocab_size = {config.vocab_size} has "
-            f"room for {room}; set at least {len(alphabet) + len(specials(config))}, or tokenizer.byte_fallback = true"
+            f"room for {room}; set it to at least {len(alphabet) + len(specials(config))}, or set "
+            "tokenizer.byte_fallback = true"
         )
     characters = set(alphabet)
     parts: Words = Counter()

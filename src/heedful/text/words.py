@@ -106,7 +106,7 @@ Context = tuple[str, str, str]  # what is before a punctuation mark, the mark, a
 
 
 def special_words(words: Iterable[str]) -> tuple[str, ...]:
-    """Return the words from which `WordCutter` learns how text is split, most frequent first.
+    """Return the words from which `WordCutter` learns how text is split: at most `MAX_WORDS`, most frequent first.
 
     These are words with punctuation marks, marks that are words, and words of scripts without spaces; spaces and
     punctuation show where all other words begin and end.

@@ -27,7 +27,6 @@ from heedful.tasks.task import Batch
 from heedful.training.logger import logged_norm
 from heedful.training.resume import check_state
 from heedful.training.trainer import Trainer
-from heedful.wording import counted
 
 
 @dataclass(frozen=True)
@@ -95,11 +94,11 @@ def open_run(folder: Path, update: int, console: Console, data_root: Path | None
             raise InputError(no_folder(folder, "`heedful runs list FOLDER` lists the runs below FOLDER"))
         raise InputError(f"{folder}: contains no checkpoints; give a run folder, which `heedful train` creates")
     # A run that stopped without saving is at most `save_every` updates after its newest checkpoint.
-    last = newest.step + newest.recipe.train.save_every
+    last = min(newest.step + newest.recipe.train.save_every, newest.recipe.train.max_updates)
     if update > last:
         raise InputError(
-            f"{folder}: update {update:,} is too late: the newest checkpoint is from update {newest.step:,}, and the "
-            f"run saves one every {counted(newest.recipe.train.save_every, 'updates')}; choose an update up to {last:,}"
+            f"{folder}: update {update:,} is too late: the newest checkpoint is from update {newest.step:,}; choose an "
+            f"update up to {last:,}"
         )
     recipe = newest.recipe
     if data_root is not None:

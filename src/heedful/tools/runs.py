@@ -46,7 +46,8 @@ State = Literal["finished", "interrupted", "running", "damaged"]
 @dataclass(frozen=True)
 class RunSummary:
     folder: Path
-    # "running" while a process trains it; "damaged" if files or bytes of a checkpoint or model are missing
+    # "running" while a process trains it; "damaged" if a file of a checkpoint or model is missing or has the wrong
+    # size, or if the record of the best checkpoint is damaged
     state: State
     update: int
     scores: "Scores"  # the scores of its final model, or of its last validation; empty if there is none
@@ -218,7 +219,7 @@ def recipe_of(run: Path) -> Recipe:
 
 
 def needless(run: Path) -> list[Path]:
-    """List checkpoints that are not needed, damaged ones that were set aside, and leftovers of failed saves.
+    """List checkpoints that are not needed, damaged ones, and leftovers of failed saves.
 
     The newest intact checkpoint and the best one are needed. Until the run has an intact final model, so are the second
     newest and those that the final average may need. A run that is being trained is rejected.

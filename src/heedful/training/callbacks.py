@@ -19,8 +19,9 @@ class TrainingEvent:
 
     Attributes:
         update: The number of updates so far.
-        scores: After an update, its "loss", learning rate "lr" and gradient "norm"; after a validation, its scores; at
-            the end, the scores of the final model; empty if the run was interrupted.
+        scores: After an update, its "loss" and any scores that follow from this, such as the perplexity, and its
+            learning rate "lr" and gradient "norm"; after a validation, its scores; at the end, the scores of the final
+            model; empty if the run was interrupted.
         model: The model with its current weights; at the end, `heedful.load(event.folder)` gives the final one.
             If a callback changes weights, training continues with the changed ones. Sampling random numbers and
             switching to evaluation mode have no effect on training.

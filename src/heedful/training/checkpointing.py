@@ -51,7 +51,7 @@ class AverageCandidate(NamedTuple):
 
 
 def updates_to_average(recipe: Recipe, end: int) -> Updates:
-    """Select the updates whose checkpoints are averaged: `average_last` of them, including the last one of the run.
+    """Select the updates whose checkpoints are averaged: at most `average_last`, including the last one of the run.
 
     All but the last are multiples of `save_every`. Early checkpoints would spoil the mean, so only those in the second
     half of the run, and after the warm-up, are averaged.
@@ -152,7 +152,7 @@ class CheckpointSaver:
         pool.shutdown(wait=False)
 
     def settle(self) -> None:
-        """Wait until the checkpoint that is being saved is written, and report any error."""
+        """Wait until the checkpoint that is being saved is written; report a RunError, and raise any other error."""
         if self.running:
             error = self.running.exception()
             self.running = None
@@ -197,7 +197,7 @@ class CheckpointSaver:
     def try_to_mark(self, best: Best | None) -> None:
         """Mark the best checkpoint if the disk allows it; otherwise the next save does so before deleting anything.
 
-        The thread must not be writing a checkpoint at that time.
+        This must not be called while the thread is writing a checkpoint.
         """
         with suppress(RunError):
             self.mark(best)

@@ -50,9 +50,9 @@ def note_validation(state: TrainerState, scores: Scores | None, name: str) -> No
 
 
 def best_of(state: TrainerState, name: str) -> Best | None:
-    """Return the best update so far, judged by its loss while the score `name` is NaN.
+    """Return the best update so far, judged by its loss if the score `name` has never been finite.
 
-    Returns None before the first finite score.
+    Returns None if the loss has never been finite either.
     """
     if state.best is not None:
         return Best(state.best_update, name, state.best)

@@ -166,7 +166,7 @@ def values_by_name(row: Mapping[Any, object], recipe: Recipe, widths: Sequence[i
     languages = (recipe.data.source_language, recipe.data.target_language)
     if widths == (2,) and set(languages) <= row.keys():
         return dict(zip(FIELDS[2], map(row.__getitem__, languages), strict=True))
-    # The recipe's names take precedence; if several forms of an example match, the one with the most values does.
+    # The recipe's names take precedence; if several forms of an example match, the one with the most values wins.
     corpus = next(iter(recipe.data.train), CorpusConfig(source=""))
     own = {"source": corpus.source_field, "pair": corpus.pair_field, "target": corpus.target_field}
     for width in sorted(widths, reverse=True):
@@ -183,7 +183,7 @@ def values_by_name(row: Mapping[Any, object], recipe: Recipe, widths: Sequence[i
 
 
 def by_usual_names(row: Mapping[Any, object], width: int) -> dict[str, object]:
-    """Select values by the usual names of columns; return {} if one is missing."""
+    """Select values by the usual names of columns; return {} if one is missing or all keys are languages."""
     values: dict[str, object] = {}
     names = sorted(((str(key).strip().lower(), key) for key in row), key=lambda pair: pair[0] not in PREFERRED_NAMES)
     keys = dict(names)
@@ -198,7 +198,7 @@ def by_usual_names(row: Mapping[Any, object], width: int) -> dict[str, object]:
 
 
 def json_value(value: Any, where: str) -> object:
-    """Convert a NumPy number to a Python number, a path to a string, and a missing value to None."""
+    """Convert a NumPy number or a Decimal to a Python number, a path to a string, and a missing value to None."""
     if isinstance(value, PathLike):
         return fspath(value)
     if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
@@ -220,9 +220,9 @@ def is_missing(value: Any) -> bool:
 def media_file(value: Any, recipe: Recipe, folder: Path, number: int, where: str) -> str:
     """Return the path of an example's media file, after writing it unless the value is already a path.
 
-    The path of an existing file is absolute; that of a new one is relative to the table. The value is any input that a
-    predictor accepts; audio may be (samples, rate). A dictionary has the keys "array" and "sampling_rate", or "bytes"
-    and "path", as in Hugging Face datasets.
+    The path of an existing file is absolute; that of a new one is relative to the folder of the JSONL file. The value
+    is any input that a predictor accepts; audio may be (samples, rate). A dictionary has the keys "array" and
+    "sampling_rate", or "bytes" and "path", as in Hugging Face datasets.
     """
     if isinstance(value, Mapping) and value.get("array") is not None:
         rates = [value[key] for key in RATE_NAMES if key in value]
@@ -244,7 +244,10 @@ def media_file(value: Any, recipe: Recipe, folder: Path, number: int, where: str
 
 
 def encode_media(value: Any, recipe: Recipe) -> tuple[bytes, str]:
-    """Encode an image, audio or video losslessly; return the bytes of the file and its file name extension."""
+    """Encode an image, audio or video losslessly; return the bytes of the file and its file name extension.
+
+    A value that is already encoded, as bytes or an open file, is not changed and gets no extension.
+    """
     modality, rate = recipe.data.modality, recipe.audio.rate
     if modality == "audio" and isinstance(value, tuple | list) and len(value) == 2:
         value, rate = value

@@ -91,6 +91,6 @@ def rate_line(recipe: Recipe, updates: int | None = None) -> str:
         line += f", {rate:.3g} at {when}"
     else:
         line += f", whose rate does not depend on where the run ends ({end})"
-    if last is not None and last <= optimizer.warmup:
+    if last is not None and last <= optimizer.warmup < train.max_updates:  # otherwise a remark of the recipe says so
         line += f"; the run ends during the warm-up: lower optimizer.warmup, which is {optimizer.warmup:,}"
     return line

@@ -38,6 +38,7 @@ from heedful.training.resume import EXACT, ResumeOptions, check_same_run, put_as
 from heedful.training.signals import Interruption
 from heedful.training.startup_checks import check_agreement, check_processes, shared_settings
 from heedful.training.trainer import Trainer
+from heedful.wording import counted
 
 
 class Outcome(NamedTuple):
@@ -63,15 +64,16 @@ def train(
         folder: The run folder.
         console: The console to print to.
         data: The folder with the prepared data, which several runs may share; None: `data` in the run folder.
-        resume_options: What may differ from the interrupted run in the folder.
+        resume_options: How an interrupted run in the folder is resumed.
         callbacks: Called during training; with several processes, only on rank zero.
 
     Raises:
         InputError: The recipe, the data or the folder cannot be used.
-        RunError: The disk is full, or the loss has diverged; checkpoints remain valid.
+        RunError: The run cannot continue, for example because the disk is full or the loss has diverged; checkpoints
+            remain valid.
         CallbackError: A callback has raised an exception; the run is saved.
     """
-    # Find what would stop the run before anything is written.
+    # Before anything is written, find what would stop the run.
     recipe = preflight(recipe)
     check_processes(recipe, all_processes(), local_processes())
     parallel, device = recipe.parallel, recipe.train.device
@@ -112,6 +114,11 @@ def train(
             if interruption.of_any(reducer):
                 trainer.call("on_end", {})
                 return Outcome(trainer.state.update, interruption.exit_code)
+            if trainer.stopped_early:
+                logger.say(
+                    f"stopped early after update {trainer.state.update:,}: no improvement in the last "
+                    f"{counted(trainer.state.worse, 'validations')} (train.patience)"
+                )
             scores = trainer.finish()
             trainer.call("on_end", scores, finished=True)
             return Outcome(trainer.state.update, 0)
@@ -166,14 +173,14 @@ def open_trainer(
 
 
 def decided_settings(recipe: Recipe, saved: Checkpoint | None, say: Callable[[str], None]) -> dict[str, Any]:
-    """Decide the settings that a recipe leaves open: a resumed run keeps its own; a new one suits this machine.
+    """Decide the settings that a recipe leaves open: a resumed run keeps its own; a new run chooses them.
 
     Choices that a user may not expect are printed.
     """
     train, begun = recipe.train, saved.recipe if saved else recipe
 
-    # precision = "auto" selects the faster one on this machine. The reason is also printed if the recipe sets a slower
-    # one.
+    # precision = "auto" selects the precision that suits this machine. The reason is also printed if the recipe sets a
+    # less suitable one.
     device = choose_device(train.device)
     precision, choice = train.precision, choose_precision(device)
     if precision == "auto" and not saved:

@@ -1,9 +1,10 @@
 """Dynamic scaling of the loss for training in float16 (Micikevicius et al. 2018, section 3.2).
 
-The smallest float16 number is 6e-8, but many gradients are smaller. They are preserved if the loss is multiplied by a
-large factor before the backward pass, and the gradients are divided by it afterwards. If the factor is too large, the
-gradients overflow, and are computed again with half the factor. So no update is lost: the data, the dropout and the
-learning rate of an update do not depend on the factor. All factors are powers of two, so that multiplication is exact.
+The smallest positive float16 number is 6e-8, but many gradients are smaller. They are preserved if the loss is
+multiplied by a large factor before the backward pass, and the gradients are divided by it afterwards. If the factor is
+too large, the gradients overflow, and are computed again with half the factor. So no update is lost: the data, the
+dropout and the learning rate of an update do not depend on the factor. All factors are powers of two, so that
+multiplication is exact.
 """
 
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ class LossScale:
         return LossScale(self.factor / 2) if self.factor > 1 else None
 
     def after_update(self) -> "LossScale":
-        """Return the scale for the next update; its factor is twice as large if it has not changed for a long time."""
+        """Return the scale for the next update; after `PATIENCE` updates without a change, the factor is doubled."""
         if self.updates + 1 < PATIENCE:
             return LossScale(self.factor, self.updates + 1)
         return LossScale(min(2 * self.factor, MAX_FACTOR))

@@ -1,7 +1,8 @@
 """Preflight checks: find anything in a run's recipe, files or start models, or on this machine, that would stop it.
 
 `heedful config check` and training perform the same checks. torch is imported only where a recipe needs it: for a
-device other than the CPU, start models, word vectors, a checkpoint to resume from, media files, and custom classes.
+device other than "auto" and "cpu", TensorBoard, start models, word vectors, a checkpoint to resume from, media files,
+and custom classes.
 """
 
 from collections import deque
@@ -163,7 +164,10 @@ def read_beginnings(
 
 
 def check_start(recipe: Recipe) -> None:
-    """Check that the weights of a warm start fit the model, and that `train.freeze` names weights of the model."""
+    """For a warm start, check that its weights fit the model, and that `train.freeze` names weights of the model.
+
+    A model with a tokenizer that is still to be trained cannot be checked yet.
+    """
     path = recipe.tokenizer.path
     is_trained_later = path is None and FAMILIES[recipe.model.family].pairs  # such as the tokenizer of a captioner
     if (recipe.train.start or recipe.train.start_decoder) and not is_trained_later:

@@ -45,7 +45,7 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed_changes: Collectio
     """Check that a recipe and its data match the run of a checkpoint, so that the run can resume.
 
     Returns a sentence for each setting that has changed, affects the rest of the run, and is in `allowed_changes`. One
-    InputError lists all other changes that would affect it.
+    InputError reports all other changes that would affect it.
     """
     check_state(saved)
     now, begun = dict(dotted(recipe_to_dict(recipe))), dict(dotted(recipe_to_dict(saved.recipe)))
@@ -150,7 +150,7 @@ def errors_of_file(saved: Checkpoint, file: str) -> Iterator[None]:
 
 
 def put_aside_mark(folder: Path, say: Callable[[str], None]) -> None:
-    """Put aside a damaged mark of the best checkpoint, and report it; the run marks it again."""
+    """Put aside a damaged mark of the best checkpoint, and report this; the run marks the checkpoint again."""
     if damaged := put_aside_damaged_mark(folder):
         say(f"{damaged.reason}: moved to {damaged.folder}, and the best checkpoint is marked again")
 

@@ -27,7 +27,7 @@ REGISTER = 16  # float32 numbers in the widest CPU register
 
 
 class Root(nn.Module):
-    """Module around a model that computes its losses, so that FSDP also gathers the weights outside of blocks."""
+    """Module that wraps a model and computes its losses, so that FSDP also gathers the weights outside of blocks."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()

@@ -76,7 +76,10 @@ class Interruption:
             signal.signal(number, handler)
 
     def note(self, number: int, _: FrameType | None) -> None:
-        """Handle a signal: remember the first; a second one has its original effect."""
+        """Handle a signal: remember the first; a second one has its original effect.
+
+        Under torchrun, a second one within `ECHO` seconds is ignored, because it may be the first one again.
+        """
         if self.signal is None:
             self.signal, self.noted = signal.Signals(number), time.monotonic()
         elif not launched_by_torchrun() or time.monotonic() > self.noted + ECHO:

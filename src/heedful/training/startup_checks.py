@@ -61,7 +61,7 @@ def checksum(model: nn.Module) -> int:
 
 
 def check_model_fits(recipe: Recipe, build: Callable[[], nn.Module], device: torch.device) -> None:
-    """Check that a model with its gradient fits into the memory of this machine, before the model is built."""
+    """If the device is a CPU, check that a model and its gradient fit into memory, before the model is built."""
     # Build the model once without allocating memory: a terabyte-sized model is rejected instead of hanging the machine.
     memory = total_memory()
     with unallocated():
@@ -88,7 +88,7 @@ def trained_line(model: nn.Module) -> str:
 
 
 def try_largest_batch(step: TrainingStep, data: Dataset, batches: Sequence[np.ndarray], device: torch.device) -> None:
-    """Compute and discard the gradient of the largest batch of an epoch, so that a lack of memory shows at once.
+    """Compute and discard the gradient of the largest batch of an epoch, so that out-of-memory errors appear at once.
 
     The result of the run stays the same to the last bit: no weights change, and each batch has its own random numbers.
     If there are several processes, each one tries the batch.

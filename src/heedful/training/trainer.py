@@ -3,9 +3,9 @@
 `Trainer.update` is the core: it loads the batches of one update, updates the weights and the counters, and then logs,
 saves and validates if these are due. The arithmetic of an update is in `training_step`, the order of a run in `loop`.
 
-Terms: the *indices* of a batch are the numbers of its examples, as an array like those that a PyTorch batch sampler
-yields; a *batch* contains the tensors made from these examples. A batch is a pure function of its indices and its
-epoch, so neither prefetching workers nor an interruption changes the results.
+Terms: the *indices* of a batch are the numbers of its examples, like those from a PyTorch batch sampler, but in an
+array; a *batch* contains the tensors made from these examples. A batch is a pure function of its indices and its epoch,
+so neither prefetching workers nor an interruption changes the results.
 """
 
 import time
@@ -219,8 +219,12 @@ class Trainer:
             state.update >= train.max_updates
             or (train.max_epochs is not None and state.epoch >= train.max_epochs)
             or (train.max_minutes is not None and state.seconds >= 60 * train.max_minutes)
-            or (train.patience is not None and state.worse >= train.patience)
+            or self.stopped_early
         )
+
+    @property
+    def stopped_early(self) -> bool:
+        return self.recipe.train.patience is not None and self.state.worse >= self.recipe.train.patience
 
     def update(self) -> None:
         """Perform one training update, and whatever is due after it: logging, saving a checkpoint, validation."""
@@ -385,7 +389,7 @@ class Trainer:
         return [*([silence] if silence else []), *self.signs.after_validation(scores, classes)]
 
     def best(self) -> Best | None:
-        """Return the best update so far with its score; None before the first validation."""
+        """Return the best update so far with its score; None before the first finite score."""
         return best_of(self.state, self.best_name)
 
     def call(self, method: str, what: Update | Scores, *, finished: bool = False) -> None:
@@ -533,9 +537,11 @@ def load_batches(data: Dataset, indices: Iterable[EpochIndices], device: torch.d
 
 
 def number_of_workers(data: Dataset, device: torch.device) -> int:
-    """Return the number of workers of this process: the recipe's, or all cores but one if files are decoded for a GPU.
+    """Return the number of workers of this process: that of the recipe, or 0 if it cannot have any.
 
-    Without fork, there are workers only if the recipe asks for them: each new process runs the user's script again.
+    If the recipe sets none, there are workers only if files are decoded for a GPU: one fewer than this process's share
+    of the cores. Without fork, there are workers only if the recipe asks for them: each new process runs the user's
+    script again.
     """
     workers = data.recipe.train.workers
     if workers == 0 or (workers is None and not (device.type == "cuda" and data.reads_files)):

@@ -72,8 +72,8 @@ class TrainerState:
     flat: Counter = 0  # validations in a row with that score
     worse: Counter = 0  # validations since the score or the loss last improved
     validated: Counter = 0  # the update of the last validation
-    # The update after which each thousandth of train.max_minutes had passed: the learning rate follows it, and a
-    # resumed or replayed run repeats it. None: a run of an older version, whose rate depends only on max_updates.
+    # The updates after which each thousandth of train.max_minutes had passed: the learning rate follows them, and a
+    # resumed or replayed run repeats them. None: a run of an older version, whose rate depends only on max_updates.
     shares: list[StrictInt] | None = field(default_factory=list)
     loss_scale: LossScale | None = None  # of the next update in float16
     window: LogWindow = field(default_factory=LogWindow)
@@ -113,7 +113,7 @@ class TrainerState:
         return state
 
 
-SHARES = 1000  # equal parts of train.max_minutes, after each of which the learning rate falls
+SHARES = 1000  # equal parts of train.max_minutes, after each of which the end of the schedule is estimated again
 
 
 def note_time(state: TrainerState, train: TrainConfig) -> None:

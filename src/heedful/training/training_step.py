@@ -177,7 +177,7 @@ class TrainingStep:
         return torch.stack([torch.stack([term.sum.detach(), term.nll]) for term in terms])
 
     def step(self, lr: float, predictions: int) -> float:
-        """Clip the gradient (a mean over `predictions`), step the optimizer, and return the norm before clipping."""
+        """Clip the gradient, a mean over `predictions`, and apply it if finite; return its norm before clipping."""
         parameters = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
         # The norm is computed even without a limit: it is logged, and shows whether the gradient is finite.
         norm = clip_gradients(parameters, self.recipe.optimizer.clip_norm or math.inf)

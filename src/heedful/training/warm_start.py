@@ -63,7 +63,7 @@ RECIPE_KEYS_OF_HALF = {
 }
 
 # Weight names
-HEAD = "output."  # of a classifier; for different classes it is a new one
+HEAD = "output."  # the output layer; that of a classifier is not copied if the classes differ
 SEGMENTS, POSITIONS = "backbone.segments.table.weight", "backbone.stack.positions.table.weight"
 POSITION_TABLES = (POSITIONS, "encoder.positions.table.weight")  # a row for each position in a stack
 POSITION_GRIDS = ("backbone.embedding.positions.", "source_embedding.positions.")  # one table for rows, one for columns
@@ -120,9 +120,10 @@ def is_frozen(module: nn.Module) -> bool:
 
 
 def with_warm_start(recipe: Recipe) -> Recipe:
-    """Return a recipe with the shape of the models that it starts from, and their tokenizer unless it sets another.
+    """Return a recipe with the shape, input settings and tokenizer of the models that it starts from.
 
-    The name of a model on the Hub is pinned to its commit, so that a resumed run starts from the same one.
+    A tokenizer of its own is kept unless `train.vocabulary` is "keep". The name of a model on the Hub is pinned to its
+    commit, so that a resumed run starts from the same one.
     """
     starts = {key: pinned(name) for key in ("start", "start_decoder") if (name := getattr(recipe.train, key))}
     recipe = replace(recipe, train=replace(recipe.train, **starts))
@@ -358,8 +359,8 @@ def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
 def weights_of(start: LoadedModel, model: Model) -> dict[str, Tensor]:
     """Return the weights of a start model in the form that another model can use.
 
-    An encoder-decoder has no segments, so the vector of the first segment, which would be added to every token, is
-    added to the position vectors instead.
+    If the other model has no segments, as in an encoder-decoder, the vector of the first segment, which the start model
+    adds to every token of a single text, is added to the position vectors instead.
     """
     values = weights(start.model)
     if SEGMENTS in values and not model.has_segments:
@@ -453,7 +454,7 @@ def copy_start_weights(
 
 
 def fresh_weights(model: Model, all_transfers: Sequence[Transfer]) -> list[str]:
-    """List the names of the weights that no start model has."""
+    """List the names of the weights that no start model provides; return [] without a warm start."""
     # By identity, because tied weights are one parameter with several names.
     replaced = {id(model.get_parameter(name)) for transfer in all_transfers for name in transfer.names.values()}
     return [name for name, parameter in model.named_parameters() if replaced and id(parameter) not in replaced]

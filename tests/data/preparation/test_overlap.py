@@ -18,7 +18,7 @@ def test_texts_are_found_exactly_and_almost() -> None:
     assert (found.texts, found.exact, found.near) == (7, 2, 2)
     assert found.examples == ["A dog runs.", "A dog runs.", "a DOG runs"]
     assert "4 of 7 texts (57.1%)" in str(found)
-    assert "2 word for word and 2 except for case and punctuation: 'A dog runs.'" in str(found)
+    assert "(2 identical, 2 differing only in case or punctuation): 'A dog runs.'" in str(found)
 
 
 def test_strangers_and_blank_texts_are_not_found() -> None:
@@ -72,8 +72,8 @@ PREPARE = {
 def test_every_kind_of_preparation_says_what_validation_and_test_share_with_training(task, tmp_path) -> None:
     write(tmp_path, train=ROWS[:5], valid=[*ROWS[5:], ROWS[0]], test=[ROWS[1].upper().replace("\tA", "\ta"), ROWS[6]])
     valid, test = told(PREPARE[task], tmp_path, "valid.tsv", task=task)
-    assert valid.startswith("validation data: 1 of 3 texts (33.3%) is also in the training data, 1 word for word and 0")
-    assert test.startswith("test data: 1 of 2 texts (50.0%) is also in the training data, 0 word for word and 1 except")
+    assert valid.startswith("validation data: 1 of 3 texts (33.3%) is also in the training data (1 identical, 0 ")
+    assert test.startswith("test data: 1 of 2 texts (50.0%) is also in the training data (0 identical, 1 ")
 
 
 def test_nothing_is_said_of_clean_data_and_a_lost_test_set_stops_nothing(tmp_path) -> None:

@@ -22,5 +22,5 @@ def test_the_same_vectors_give_the_same_map():
 
 
 def test_four_vectors_are_too_few():
-    with pytest.raises(InputError, match="five words or more"):
+    with pytest.raises(InputError, match="needs at least 5 vectors"):
         neighbour_map(groups()[:4])

@@ -156,7 +156,7 @@ class ConvolvedSource(NamedTuple):
     """Encoded source, as a convolutional decoder reads it."""
 
     keys: Float[Tensor, "R N D"]  # the hidden states z of the encoder
-    values: Float[Tensor, "R N D"]  # z + e, because the embeddings e contain information about single tokens
+    values: Float[Tensor, "R N D"]  # (z + e) sqrt(0.5): the embeddings e contain information about single tokens
     padding_mask: Bool[Tensor, "R N"]
 
     def select(self, rows: Int[Tensor, " R2"]) -> "ConvolvedSource":

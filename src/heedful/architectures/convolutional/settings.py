@@ -1,4 +1,4 @@
-"""Settings of convolutional models, and their rules: gated convolutions as in ConvS2S."""
+"""Settings of convolutional models: gated convolutions as in ConvS2S."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -181,7 +181,7 @@ class RecurrentDropout(Dropout):
     def masks(self, packing: Packing, like: Float[Tensor, "P D"], count: int) -> list[Float[Tensor, "#P #D"]]:
         """Sample `count` dropout masks, for the input of a stack, between its layers and for its output.
 
-        In evaluation mode they are 1.
+        In evaluation mode, or without dropout, they are 1.
         """
         if not self.training or self.p == 0:
             return [like.new_ones(1, 1).expand(len(like), 1)] * count

@@ -39,7 +39,7 @@ class RecurrentLanguageBackbone(Backbone[InputLayerType]):
 
 
 class Bridge(nn.Module):
-    """Bridge from the last states of an encoder to the first state of a decoder, with one linear map per layer.
+    """Bridge from the last state of an encoder layer to the first state of a decoder layer: a linear map per vector.
 
     Hidden states pass through tanh (Bahdanau et al. 2015, appendix A.2.2), but the memory cells of an LSTM do not.
     """

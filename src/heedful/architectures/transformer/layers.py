@@ -1,6 +1,6 @@
 """Layers of the Transformer (Vaswani et al. 2017, figure 1): residual connections, feed-forward networks, and blocks.
 
-The multi-head attention of section 3.2 is in `heedful.nn.attention`, its masks are in `heedful.nn.masks`.
+The multi-head attention of section 3.2 is in `heedful.nn.attention`, and its masks are in `heedful.nn.masks`.
 
 B batch, T queries, S keys, W lanes of a search, D model.
 """
@@ -199,7 +199,10 @@ class DecoderBlock(nn.Module):
 
 
 class TransformerStack(BlockStack):
-    """Base class of encoder and decoder: positions and dropout before the blocks, and a norm after them."""
+    """Base class of encoder and decoder: positions and dropout before the blocks.
+
+    A pre-norm stack also has a norm after the blocks.
+    """
 
     def __init__(self, config: ModelConfig, positions: Positions, blocks: Iterable[nn.Module]) -> None:
         super().__init__()
@@ -212,7 +215,7 @@ class TransformerStack(BlockStack):
         self.norm = NORMS[config.normalization](config) if config.norm == "pre" else nn.Identity()
 
     def embed(self, x: Float[Tensor, "B T D"], position: Int[Tensor, "B T"], length: int) -> Float[Tensor, "B T D"]:
-        """Add positions to embedded tokens, with dropout on the sum (sections 3.5 and 5.4)."""
+        """Add positions to embedded tokens; apply the embedding norm, if any, and dropout (sections 3.5 and 5.4)."""
         return self.dropout(self.embedding_norm(self.positions.embed(x, position, length)))
 
 

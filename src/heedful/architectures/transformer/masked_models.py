@@ -20,7 +20,7 @@ from heedful.config.schema import ModelConfig
 from heedful.nn.embedding import Embedding
 from heedful.nn.patches import MaskedPatchEmbedding, patchify
 
-EPS = 1e-6  # added to the variance of a patch, which is 0 if the patch has a single colour
+EPS = 1e-6  # added to the variance of a patch, which is 0 if all its values are equal
 
 
 class Transform(nn.Module):

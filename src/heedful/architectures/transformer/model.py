@@ -139,7 +139,8 @@ class EncoderDecoderState:
     def select(self, rows: Int[Tensor, " R2"]) -> None:
         """Keep, reorder or repeat the rows of the decoding state.
 
-        Keys and values are copied only if a sentence is dropped, or if no lane attends to half of them any more.
+        Keys and values are copied only if the sentences or their order change, or if no lane attends to at least half
+        of them any more.
         """
         sentences = self.lanes.select(rows)
         if not torch.equal(sentences, torch.arange(self.sentences, device=sentences.device)):

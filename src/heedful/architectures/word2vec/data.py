@@ -100,7 +100,7 @@ def prepare_words(
 def words_of(text: str, config: TokenizerConfig) -> list[str]:
     """Normalise a text and split it into words.
 
-    A pretokenized text is split at spaces; from other texts, punctuation marks are dropped.
+    A pretokenized text is split at whitespace; from other texts, punctuation marks are dropped.
     """
     if form := FORMS.get(config.normalization):
         text = unicodedata.normalize(form, text)
@@ -193,7 +193,7 @@ def find_phrases(documents: Iterable[Sequence[str]], threshold: float, discount:
 class HuffmanCodes(NamedTuple):
     """Path of each word from the root of a binary tree: its inner nodes, and the branch at each of them."""
 
-    nodes: np.ndarray  # (V, P) int64: inner nodes, numbered from 0, starting with the root; padded with 0
+    nodes: np.ndarray  # (V, P) int64: the numbers, from 0, of the inner nodes, the root first; padded with 0
     branches: np.ndarray  # (V, P) bool: the code of the word
     lengths: np.ndarray  # (V,) int64
 

@@ -33,8 +33,9 @@ NUMBERS = ("score", "encode", "compare_images")  # programs whose outputs are nu
 def compare_outputs(loaded: LoadedModel, folder: Path, inputs: Sequence[str]) -> Agreement:
     """Compare the outputs of a model with those of its export, the program run.py in `folder`.
 
-    `inputs` are texts, or names of image or audio files. Both sides generate by greedy search, and both score the same
-    tokens. For a classifier, the log-probabilities are compared; for other models, the outputs.
+    `inputs` are texts, or names of image or audio files. A model that generates text does so by greedy search on both
+    sides, and both score the same tokens. For a model that predicts classes, tags or masked tokens, log-probabilities
+    are compared; for other models, the outputs.
     """
     predictor: Any = loaded.use()
     # Run the exported program itself, so that its code is compared as well as the graphs.

@@ -55,7 +55,9 @@ IDENTIFYING = ("present", "progressive", "past", "habit")
 
 
 class Author:
-    """Sampler of the phrases and clauses of one scene. No noun or verb repeats, so that references are clear.
+    """Sampler of the phrases and clauses of one scene.
+
+    No noun or verb repeats unless no other is left, so that references are clear.
 
     Only `random.random` is called, whose sequence the Python documentation guarantees for all versions.
     """
@@ -165,7 +167,7 @@ class Author:
         return Place(noun.where, self.phrase(noun, WHERE, described=0.15, several=0.05))
 
     def near(self, relations: Sequence[Relation]) -> Place:
-        """Sample a place relative to a piece of furniture, a car or a tree."""
+        """Sample a place relative to a landmark, such as a tree or a car, or to a piece of furniture."""
         relation = self.one(relations)
         noun = self.fresh(SURFACES if relation is ON else LANDMARKS)
         return Place(relation, self.phrase(noun, WHERE, described=0.15, several=0.05))

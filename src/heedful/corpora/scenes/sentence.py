@@ -53,8 +53,8 @@ class ScenePair:
 
     One word may correspond to several: both parts of a separable verb to the verb, a Chinese classifier to the
     determiner or numeral next to it, the finite verb to the auxiliary that English needs to deny or ask ("does"), a
-    fused preposition ("im") to the preposition and the article. Words without a counterpart, such as the article before
-    a bare Chinese noun, are not aligned.
+    fused preposition ("im") to the preposition and the article. Words without a counterpart, such as an English article
+    whose noun is bare in Chinese, are not aligned.
     """
 
     source: Sentence

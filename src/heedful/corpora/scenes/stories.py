@@ -35,8 +35,8 @@ class Narrator(Author):
     """Sampler of the scenes of a story with a fixed cast, in the past tense, each consistent with the previous ones.
 
     A new character is "an old king", then "the old king", or "he" after a sentence with the king if nobody else in the
-    cast is a "he". Each sentence mentions something from the previous one, two or more known members of the cast, and
-    at most one new one. A verb is repeated only if no other suits.
+    cast is a "he". Each sentence after the first mentions something from the previous one, two or more known members of
+    the cast, and at most one new one. A verb is repeated only if no other suits.
     """
 
     def __init__(self, rng: random.Random):
@@ -113,7 +113,7 @@ class Narrator(Author):
         return self.phrase(self.fresh(verb.subjects), determiners)
 
     def _accept(self, scene: Scene) -> bool:
-        """Add a scene to the story if it follows the previous one; return whether it does."""
+        """Add a scene to the story if it follows the previous one; return True if it was added."""
         words = english.realise(scene)
         nodes = [node for word in words for node, part in word.links if part == "noun"]
         nouns = {node.noun for node in nodes if isinstance(node, Phrase | Pronoun)}

@@ -64,7 +64,7 @@ Nominal = Phrase | Pronoun | Pair | Question | Gap
 
 @dataclass(eq=False, slots=True)
 class Place:
-    """A place where something is or, as a goal, where it goes; the relation "to" occurs in goals only."""
+    """A place where something is or, as a goal, where it goes; "to" and "into" occur in goals only."""
 
     relation: Relation
     phrase: Phrase | Question

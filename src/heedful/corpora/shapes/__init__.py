@@ -1,4 +1,4 @@
-"""Shapes: an endless corpus of generated images, with captions in three languages and a bounding box for each word.
+"""Shapes: an endless corpus of generated images, with captions in three languages and the boxes of described objects.
 
 An image shows one to three shapes on a light background. It has exactly one correct caption in English, German and
 Chinese, so that captions can be scored by exact match. `scene` defines the shapes with their words and samples
@@ -17,7 +17,7 @@ __all__ = ["LANGUAGES", "Scene", "caption", "scene", "split"]
 
 
 def scene(seed: int, index: int) -> Scene:
-    """Sample scene number `index` of the shapes corpus `seed`, which depends on these arguments alone."""
+    """Sample scene number `index` of the shapes corpus `seed`; the scene depends on these arguments alone."""
     return draw(random.Random(f"shapes {seed} {index}"))
 
 

@@ -1,7 +1,7 @@
 """Captions of scenes in English, German and Chinese, with the object that each word describes.
 
-A caption is a function of the scene's facts. It states where a single object is in the image, where the first of two
-objects is relative to the second, and where a third is relative to both.
+A caption is a function of the scene's facts. It states where a single object is in the image or, for several objects,
+where the first is relative to the second, and where a third is relative to both.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class Word(NamedTuple):
 
 
 class Span(NamedTuple):
-    """The first character of a word in a caption, the one after its last, and the index of its object."""
+    """The indices of a word's first character in a caption, of the one after its last, and of its object, if any."""
 
     begin: int
     end: int
@@ -75,7 +75,7 @@ def caption(language: str, scene: Scene) -> Caption:
 
 
 def boxes(caption: Caption, scene: Scene) -> list[list[Any]]:
-    """Return for each word of a caption its first character, the one after its last, and the box of its object.
+    """Return for each word of a caption the index of its first character, the one after its last, and its object's box.
 
     The box is [left, top, right, bottom] in pixels, or None for a word without an object.
     """

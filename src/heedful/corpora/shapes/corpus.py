@@ -83,7 +83,7 @@ def corpus_files(parts: Mapping[str, Sequence[Scene]], speak: Speak | None = Non
 
     For the part "train", these are pictures/train-000001.png and so on; with `speak` also sounds/train-000001.wav and
     so on; and after them train.jsonl with a line for each image. In it, "picture" and "sound" are the file names, "en",
-    "de" and "zh" the captions, and "boxes" has a list for each word of each caption, from `boxes`.
+    "de" and "zh" the captions, and "boxes" maps each language to what `boxes` returns for the words of its caption.
     """
     pillow()
     files: dict[str, Callable[[], bytes]] = {}

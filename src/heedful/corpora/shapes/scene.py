@@ -212,7 +212,7 @@ def _several(rng: random.Random, radii: Sequence[int]) -> tuple[list[Spot], str,
 
 
 def _in_a_row(rng: random.Random, radii: Sequence[int]) -> tuple[list[Spot], str]:
-    """Place two objects side by side, a third above or below both; return the spots, and the relation of the third."""
+    """Place two objects side by side and a third, if any, above or below; return the spots and the third's relation."""
     least, most, shift = PAIR if len(radii) == 2 else TRIPLE
     gap = _units(uniform(rng, least, most))
     left, right = radii[:2]

@@ -1,4 +1,4 @@
-"""Filters of training pairs by length, ratio, script and repetition: every dropped pair is counted under one reason.
+"""Filters of training pairs by length, length ratio, script and repetition: each dropped pair has one reason.
 
 Text filters run on the raw lines, before the tokenizer; token filters run on the encoded pair.
 """
@@ -12,7 +12,7 @@ from functools import cache
 from heedful.config.schema import FilterConfig
 from heedful.data.readers.drop_report import Reason
 
-# The first words of the Unicode names of a script's letters. Japanese writes kana and han in one sentence.
+# The first words of the Unicode names of a script's letters. Japanese mixes kana and han in one sentence.
 LETTER_NAMES = {
     "latin": ("LATIN",),
     "cyrillic": ("CYRILLIC",),
@@ -28,7 +28,8 @@ LETTER_NAMES = {
 class PairFilter:
     """Filter that decides which sentence pairs to drop.
 
-    It remembers the pairs that passed, so one filter serves all corpora.
+    Unless the settings keep duplicates, it remembers the pairs that passed, so that one filter for all corpora also
+    finds duplicates across them.
     """
 
     def __init__(self, config: FilterConfig) -> None:
@@ -36,7 +37,10 @@ class PairFilter:
         self._pairs = HashSet()
 
     def text_reason(self, source: str, target: str) -> Reason | None:
-        """Return the reason for dropping a pair of raw texts, or None. A pair that passes is remembered."""
+        """Return the reason for dropping a pair of raw texts, or None.
+
+        A pair that passes is remembered, unless duplicates are kept.
+        """
         config = self.config
         if not source.strip():
             return "empty source"
@@ -110,7 +114,7 @@ def pair_hash(source: str, target: str, key: str = "") -> int:
 
 
 def is_written_in(text: str, script: str) -> bool:
-    """Return True if at least half of the letters of `text` belong to `script`, or if it has no letters."""
+    """Return True if at least half of the letters of `text` belong to `script`, or if `text` has no letters."""
     # Letters are counted first: a text has few distinct ones, and looking up a Unicode name is slow.
     letters = {letter: count for letter, count in Counter(text).items() if letter.isalpha()}
     in_script = sum(count for letter, count in letters.items() if _belongs(letter, script))

@@ -41,7 +41,7 @@ def prepare_media(
     report: Callable[[str], None],
     tokenizers: TokenizerPair | None = None,
 ) -> PreparedData[MediaStore]:
-    """Return the prepared images, audio clips or videos of a recipe; see `DataFolder` for the other arguments.
+    """Return the prepared images, audio clips or videos of a recipe; see `DataFolder`.
 
     Args:
         recipe: The recipe; its data, image, video and audio tables are used.
@@ -50,7 +50,7 @@ def prepare_media(
         new_tokenizers: Loads or trains the tokenizers.
         load_tokenizers: Reads the tokenizers from the folder to which they were saved.
         report: Called with progress messages.
-        tokenizers: The tokenizers of a model that is tested on `data.valid`, without training data.
+        tokenizers: The tokenizers of a model that is tested on `data.valid`, without training data; None for training.
     """
     if tokenizers is None:
         require_training_data(recipe)
@@ -131,11 +131,14 @@ def skips_bad(recipe: Recipe, *, training: bool) -> bool:
 def read_files(
     corpus: CorpusConfig, recipe: Recipe, drops: DropReport, *, skip: bool
 ) -> Iterator[tuple[MediaFile, bytes, int]]:
-    """Yield each file of a corpus, in order, with its bytes and its number of positions in the stack."""
+    """Yield each file of a corpus, in order, with its bytes and its number of positions in the stack.
+
+    With `skip`, bad files are left out and added to `drops`; otherwise the first one raises an InputError.
+    """
     modality = modality_of(recipe)
 
     def decode(file: MediaFile) -> tuple[int, bool] | InputError:
-        """Return the number of positions of a file, and True if it is silent audio."""
+        """Return the number of positions of a file, and True if it is silent audio, or the error for a bad file."""
         try:
             content = read_content(file, corpus)
         except InputError as error:
@@ -147,7 +150,7 @@ def read_files(
             return InputError(f"{file.place(corpus)}: {error}")
 
     files = media_files(corpus, recipe.data, drops)
-    # Other processes decode files ahead; this process reads the bytes again, which is cheaper than receiving them.
+    # Workers decode files ahead; this process reads the bytes again, which is cheaper than receiving them.
     ahead, chunks = tee(iter(lambda: list(islice(files, CHUNK)), []))
     with closing(map_ahead(lambda chunk: list(map(decode, chunk)), ahead, torch.get_num_threads())) as answers:
         for file, answer in zip(chain.from_iterable(chunks), chain.from_iterable(answers), strict=True):

@@ -120,7 +120,10 @@ def check_pairs(recipe: Recipe) -> None:
 
 
 def load_tokenizers(recipe: Recipe) -> TokenizerPair | None:
-    """Load the tokenizers that a recipe specifies; return None if they must be trained and the settings allow it."""
+    """Load the tokenizers that a recipe specifies, or return None if they are to be trained.
+
+    Settings that do not allow the tokenizers to be trained raise an InputError.
+    """
     config = recipe.tokenizer
     if config.path is None:
         check_trainable(config)

@@ -46,12 +46,12 @@ class PreparedData(Generic[S]):
     train: tuple[S, ...]
     weights: tuple[float, ...]  # of the training corpora
     valid: S | None
-    digest: str  # SHA-256 of all that the stores depend on
+    digest: str  # the `data_digest` of the recipe; "" for a test set
     report: DropReport  # counts of the examples that were left out of the stores
 
     @property
     def stores(self) -> tuple[S, ...]:
-        """All stores; the validation store is the last."""
+        """All stores; the validation store, if any, is the last."""
         return self.train if self.valid is None else (*self.train, self.valid)
 
     def check_unchanged(self) -> None:
@@ -72,7 +72,7 @@ class DataFolder(Generic[S]):
         prepared = data.built()
     """
 
-    recipe: Recipe  # its data and tokenizer tables are used
+    recipe: Recipe  # its task, and its data and tokenizer tables are used
     # A folder for this data only. Data prepared from something else is replaced; a run that must not resume with
     # different data first compares `data_digest(recipe)` with the digest that it started with.
     folder: Path
@@ -80,7 +80,7 @@ class DataFolder(Generic[S]):
     corpora: Mapping[str, Sequence[CorpusConfig]]  # of each store, by folder name; the validation data last
     report: Callable[[str], None]  # called with progress messages
     # The tokenizers of a model to be tested: the data is then only a test set, which is prepared anew each time. None
-    # if the tokenizers are made from the data.
+    # if the tokenizers are those of the recipe, trained or loaded.
     test_tokenizers: TokenizerPair | None = None
     load_tokenizers: Callable[[Path], TokenizerPair] = TokenizerPair.load
     settings: str = ""  # what the stores depend on besides `data_digest`, in words
@@ -103,7 +103,7 @@ class DataFolder(Generic[S]):
         """Context manager whose block builds the data, in a temporary folder that is renamed at the end.
 
         The block writes the stores. `overlap_texts` reads the texts of a corpus, to report validation and test texts
-        that are also in the training data.
+        that are also in the training data. A test set is written directly to the folder, and is not compared.
         """
         if self.test_tokenizers:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -114,12 +114,15 @@ class DataFolder(Generic[S]):
             self._new, self.drops = temporary, drops
             yield
             report_overlap(self.recipe.data, overlap_texts, self.report)
-            # Dates are cheap to compare, but an identical copy of a file has another date: then the digest decides.
+            # Dates are cheap to compare, but an identical copy of a file has different dates: then the digest decides.
             if file_dates(self.recipe.data) != self._dates and data_digest(self.recipe) != self.digest:
                 raise InputError("a data file changed while it was being prepared; run the same command again")
 
     def new_stores(self, tokenizers: TokenizerPair) -> Iterator[tuple[Path, Sequence[CorpusConfig], DropReport]]:
-        """Save the tokenizers, and yield the folder of each store to write, its corpora, and a report for its drops."""
+        """Yield the folder of each store to write, its corpora, and a report for its drops.
+
+        The tokenizers are saved first, except for a test set.
+        """
         if self.test_tokenizers is None:
             tokenizers.save(self._new / TOKENIZER)
         for name, corpora in self.corpora.items():
@@ -175,8 +178,8 @@ def load_or_build(
         report: Called with progress messages.
 
     Raises:
-        InputError: `folder` contains anything other than prepared data, `build` or `read` raises it, or data has to
-            be built in `read_only`.
+        InputError: `folder` contains anything other than prepared data, `build` or the subsequent `read` raises it, or
+            data has to be built in `read_only`.
     """
     data = load_stored(folder, digest, read, report)
     if data is None:
@@ -227,7 +230,10 @@ def new_folder(folder: Path, digest: str) -> Iterator[tuple[Path, DropReport]]:
 
 
 def _stored_report(folder: Path) -> tuple[DropReport, int, str] | None:
-    """Return the report, format and digest of the data in a folder, or None for a missing or empty folder."""
+    """Return the report, format and digest of the data in a folder, or None for a missing or empty folder.
+
+    If only the report is damaged, the digest is `DAMAGED`.
+    """
     try:
         if not folder.exists() or not any(folder.iterdir()):
             return None
@@ -300,10 +306,11 @@ NOT_IN_CORPUS_DIGEST = {"source", "target", "weight"}
 
 
 def data_digest(recipe: Recipe) -> str:
-    """Return the SHA-256 of everything that prepared data depends on: files, task, filters and tokenizer settings.
+    """Return the SHA-256 of what all prepared data depends on: files, task, filters, variants and tokenizer settings.
 
-    File names, locations, modification times and compression do not matter, nor do corpus weights and BPE dropout. For
-    an image or audio file that cannot be read, only the reason matters: `data.preparation.media` rejects or skips it.
+    What else some kinds of data depend on is in `DataFolder.settings`. File names (except extensions of text files),
+    locations, modification times and compression do not matter, nor do corpus weights and BPE dropout. For an image or
+    audio file that cannot be read, only the reason matters: `data.preparation.media` rejects or skips it.
     """
     data = recipe.data
     tokenizer_path: list[str] | None = None
@@ -413,7 +420,7 @@ class Overlap:
         short = (text if len(text) <= limit else text[: limit - 3] + "..." for text in self.examples)
         return (
             f"{shared:,} of {counted(self.texts, 'texts')} ({shared / self.texts:.1%}) {verb} also in the training "
-            f"data, {self.exact:,} word for word and {self.near:,} except for case and punctuation: "
+            f"data ({self.exact:,} identical, {self.near:,} differing only in case or punctuation): "
             f"{'; '.join(map(repr, short))}. Such texts inflate the scores"
         )
 
@@ -429,7 +436,10 @@ def folded(text: str) -> str:
 
 
 def overlap(held_out: Iterable[str], training: Iterable[str]) -> Overlap:
-    """Count the held-out texts that are also in the training data, exactly or nearly. Both are read once."""
+    """Count the held-out texts that are also in the training data, exactly or nearly.
+
+    Only the first `MAX_HELD_OUT` held-out texts are looked up. Held-out and training texts are read once.
+    """
 
     def hash_of(text: str) -> int:
         return int.from_bytes(blake2b(text.encode("utf-8"), digest_size=8).digest(), "little")

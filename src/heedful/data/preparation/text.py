@@ -119,7 +119,7 @@ def check_passages(recipe: Recipe) -> None:
 
 
 def fewest_documents(recipe: Recipe, most: int) -> int:
-    """Return the smaller of the numbers of training and validation documents, each counted up to `most`."""
+    """Return the number of training documents or, if smaller, of validation documents, counted up to `most`."""
     parts = [recipe.data.train, *([(recipe.data.valid,)] if recipe.data.valid else [])]
     return min(sum(1 for _ in islice(all_texts(part, recipe, DropReport()), most)) for part in parts)
 

@@ -22,7 +22,7 @@ class Variant(SentencePair):
 
 
 def variants(pair: SentencePair, config: VariantConfig) -> Iterator[Variant]:
-    """Yield the variants of a pair that differ from it and have text on both sides.
+    """Yield the variants of a pair that have a different source and text on both sides.
 
     A hash of the pair decides which variants it has, so that neither the order nor other pairs matter.
     """

@@ -1,1 +1,1 @@
-"""Readers of text files and tables: as lines, pairs, documents, or labelled or tagged texts."""
+"""Readers of text files, tables and media files: as lines, pairs, documents, or labelled or tagged examples."""

@@ -20,8 +20,8 @@ class Turns(NamedTuple):
 def turns_of(entries: Sequence[Any]) -> Turns:
     """Return the turns of a list of texts or of messages. An entry that is neither is returned unchanged.
 
-    Replies are the messages of an assistant or, for texts and for messages without an assistant, all turns but the
-    first. A message without text that is not a reply, such as an empty system prompt, is left out.
+    Replies are the messages of an assistant or, for texts and for messages without a reply of an assistant, all turns;
+    the first turn is never a reply. An empty message of any other author, such as a system prompt, is left out.
     """
     for author, text in MESSAGE_KEYS:
         if all(isinstance(message, dict) and {author, text} <= message.keys() for message in entries):
@@ -41,7 +41,7 @@ def text_of_message(content: Any) -> Any:
 
 
 def one_turn(text: str) -> str:
-    """Return a turn without tabs, which would split it into several turns."""
+    """Return a turn with one space for each run of spaces and tabs, since tabs would split it into several turns."""
     return SPACES.sub(" ", text.strip())
 
 
@@ -62,7 +62,7 @@ def context_of(entries: Sequence[Any]) -> str | None:
 
 
 def is_dialogue(value: object) -> bool:
-    """Return True for a list of messages, or for a list of turns of which at least one has several words."""
+    """Return True for a list of two or more turns or messages, if one has several words or non-ASCII characters."""
     if not isinstance(value, list) or len(value) < 2:
         return False
     texts, _ = turns_of(value)

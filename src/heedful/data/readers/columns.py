@@ -99,7 +99,7 @@ def whole_number(text: str) -> str | None:
 
 
 class _ValueCounts:
-    """Counts of a column's values, kept only as long as they may be numbers or labels."""
+    """Counts of a column's values, kept only as long as these may be labels, and whether all are numbers."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -144,7 +144,7 @@ class Column:
     all_numbers: bool = True
     lists: int = 0  # cells that are lists, in JSON
     dialogues: int = 0  # cells that are lists of turns or messages
-    messages: int = 0  # cells that are lists of objects
+    messages: int = 0  # cells that are lists with at least one object
     repeats: bool = False  # True if a value occurs more than once
     values: set[str] = field(default_factory=set)  # distinct values, or their hashes
     notes: int = 0  # cells that are URLs or licence notes
@@ -231,7 +231,7 @@ class Column:
 
     @property
     def is_id(self) -> bool:
-        """True if the column seems to contain ids or row numbers: whole numbers, all distinct or named like "id"."""
+        """True if the column seems to be ids or row numbers: whole numbers, all distinct or under a name like "id"."""
         is_named = self._last_word in ("id", "idx", "index")
         return not self.is_called_label and (is_named or not self.repeats) and self._has_whole_numbers
 

@@ -93,7 +93,8 @@ def read_rows(
         data: The settings: the folder that relative names refer to, and what to do with bad UTF-8.
         fields: Names of columns or keys; in a table, also column numbers, counted from 1.
         report: Counts the rows with bad UTF-8 that are skipped, and a header that was recognised.
-        label: The field whose value may be a number, true or false in JSON; it is yielded as JSON text.
+        label: The field whose value in JSON may also be a number, true or false, which are yielded as JSON text, or
+            null, which becomes an empty text.
         turns: True if a text may be a list of dialogue turns in JSON; they are joined with tabs.
     """
     report = report or DropReport()
@@ -215,7 +216,7 @@ def find_drift(source_lengths: "np.ndarray", target_lengths: "np.ndarray") -> in
     """Estimate the line, counted from 1, where two parallel files become misaligned; return None if they seem aligned.
 
     Translations have similar lengths, other lines do not: |log length ratio - its median| jumps where a line is missing
-    on one side. The line is the most likely position of a jump in the mean of an exponentially distributed quantity.
+    on one side. The result is the most likely position of a jump in the mean of an exponentially distributed quantity.
 
     Args:
         source_lengths: Number of characters of each source line, shape (n,).
@@ -244,8 +245,8 @@ def read_replies(corpus: CorpusConfig, data: DataConfig, report: DropReport | No
 
     A line of a .jsonl file is a whole dialogue, {"source": ["Hi.", "Hello!", "How are you?"]}, in which each turn but
     the first is a reply; or one reply and its context, which is a text or a list: {"source": ["Hi."], "target":
-    "Hello!"}. A turn may be a message, {"role": "user", "content": "Hi."}; the replies are then the messages with the
-    role "assistant". The keys are `source_field` and `target_field`. Other files contain pairs, as in `read_pairs`.
+    "Hello!"}. A turn may be a message, {"role": "user", "content": "Hi."}; the replies are then those of the assistant,
+    as in `turns_of`. The keys are `source_field` and `target_field`. Other files contain pairs, as in `read_pairs`.
 
     Tabs separate the turns of a context; tabs and spaces inside a turn become one space, and its line breaks are kept.
     The oldest turns are left out of a context that would be longer than `data.filters.max_characters`.

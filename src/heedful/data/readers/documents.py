@@ -35,7 +35,7 @@ MARK = re.compile(
     rf"(?<![.!?…])(?P<western>[.!?…]+)[{CLOSING}]*(?=\s)"
     r"|[。！？；][。！？；.!?…]*[”’」』）》】〉)\]]*"
 )
-NEXT = re.compile(rf"[\s{OPENING}]*(.?)", re.DOTALL)  # the next character other than a space, a quote or a dash
+NEXT = re.compile(rf"[\s{OPENING}]*(.?)", re.DOTALL)  # the next character other than a space or an opening mark
 NO_BEGINNING = ".,;:!?…&)]}，、：；。！？"
 
 CHINESE = "\u3000-\u303f\u3400-\u9fff\uf900-\ufaff\uff01-\uff5e"  # between these, a line break is not a space
@@ -116,18 +116,19 @@ def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | 
     `data.documents` decides how plain text is split: "file", with the exact text except for byte order marks and for
     "\r\n", which becomes "\n"; "section", between two or more blank lines, like chapters of plain-text books;
     "paragraph", between blank lines; or "line", without blank ones. In a table (.tsv, .csv) or .jsonl file, each row
-    has a document under `source_field`. In a folder, every .txt, .text, .md and .jsonl file below it is read. One
-    document is in memory at a time.
+    has a document under `source_field`. In a folder, every .txt, .text, .md and .jsonl file below it is read,
+    except hidden files and those in folders that heedful made. Empty documents are left out, and `report` counts them.
+    One document is in memory at a time.
 
-    `part = (a, b)` applies to every file separately: it selects, among its n rows or, in plain text, its n characters,
-    those from int(a n) to int(b n), so that (0, 0.9) and (0.9, 1) share nothing and lose nothing. Each file is then
-    read twice.
+    `part = (a, b)` applies to every file separately: of the file's n rows or, in plain text, of its n characters, it
+    selects those from int(a n) to int(b n) - 1, so that (0, 0.9) and (0.9, 1) share nothing and lose nothing. A file of
+    which only a part is read is read twice.
     """
     report = report or DropReport()
     files = document_files(corpus, data)
     drop_made_folders(corpus_files(corpus, data)[0], report)
     for path in files:
-        # A part of a short file may be empty; that is an error only if all files are empty.
+        # No part can be taken of a table without rows; that is an error only if it is the only file.
         with suppress(NoItems) if len(files) > 1 else nullcontext():
             for number, text in _texts(path, corpus, data, report):
                 if text.strip():
@@ -143,7 +144,7 @@ def drop_made_folders(path: Path, report: DropReport) -> None:
 
 
 def document_lines(corpus: CorpusConfig, data: DataConfig) -> Iterator[Document]:
-    """Yield each line with text of a corpus of documents, or each text of its tables, as a separate document."""
+    """Yield each line of a corpus that is not blank, or each text of its tables, as a separate document."""
     return read_documents(corpus, replace(data, documents="line"))
 
 
@@ -203,7 +204,7 @@ def _texts(path: Path, corpus: CorpusConfig, data: DataConfig, report: DropRepor
 
 
 def _lines(path: Path, part: tuple[float, float], bad_utf8: BadUtf8) -> Iterator[tuple[int, str | None]]:
-    """Yield the lines of a part of a file with their line feeds, or None for a line whose bad UTF-8 is to be skipped.
+    """Yield each line of a part of a file: its number, and its text with the line feed, or None to skip bad UTF-8.
 
     A line that crosses a boundary of the part is cut there.
     """

@@ -62,7 +62,7 @@ class DropReport:
     bad_files: list[str] = field(default_factory=list, compare=False)  # messages about bad files, which are not stored
 
     def drop(self, reason: Reason | Remark, name: str, line: int | None) -> None:
-        """Count a dropped example in the file `name` at `line`, from 1, or the file itself if `line` is None."""
+        """Count a dropped example at `line` (from 1) of the file `name`, or the whole file if `line` is None."""
         self.examples.setdefault(reason, name if line is None else f"{name}, line {line}")
         self.counts[reason] = self.counts.get(reason, 0) + 1
 

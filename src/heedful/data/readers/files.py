@@ -27,7 +27,7 @@ def visible_files(folder: Path) -> Iterator[Path]:
     """Yield the files anywhere below a folder, folder by folder and sorted by name, without hidden files and folders.
 
     The folders that `made_folders` lists are left out as well. Links to files and folders are followed, except a link
-    to a folder that contains it.
+    to a folder that contains the link.
     """
     return (path for path, is_made_folder in _below(folder, (folder.resolve(),)) if not is_made_folder)
 
@@ -118,11 +118,11 @@ def ending_of(name: str | Path) -> str:
 
 
 class NoItems(InputError):
-    """Error raised for an empty part of a corpus."""
+    """Error raised for a part of a corpus or file that has no items at all."""
 
 
 def corpus_files(corpus: CorpusConfig, data: DataConfig) -> tuple[Path, ...]:
-    """Return the paths of the one or two files of a corpus. Relative names are resolved against `data.root`."""
+    """Return the paths of a corpus: a file, two files, or a folder. Relative names are resolved against `data.root`."""
     names = [corpus.source] if corpus.target is None else [corpus.source, corpus.target]
     paths = tuple(Path(data.root) / name for name in names)
     for path in paths:
@@ -134,8 +134,9 @@ def corpus_files(corpus: CorpusConfig, data: DataConfig) -> tuple[Path, ...]:
 def read_lines(path: Path, *, bad_utf8: BadUtf8 | None = None) -> Iterator[str]:
     """Yield the lines of a UTF-8 file without their line breaks; `bad_utf8 = "skip"` leaves undecodable lines out.
 
-    Memory does not grow with the number of lines. One carriage return before the line feed is folded, byte order marks
-    at the beginning of a line (`cat` leaves them inside files) are removed, and the last line feed may be missing.
+    Memory does not grow with the number of lines. One carriage return before the line feed belongs to the line break.
+    Byte order marks at the beginning of a line (`cat` leaves them inside files) are removed, and the last line feed may
+    be missing.
     """
     return (line for _, line in numbered_lines(path, bad_utf8) if line is not None)
 

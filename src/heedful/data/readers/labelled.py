@@ -43,8 +43,8 @@ def read_labelled(corpus: CorpusConfig, data: DataConfig, report: DropReport | N
     """Yield the labelled examples of a corpus, or of its `part`, in file order.
 
     The text is in `source_field`, a second text in `pair_field` if that is set, and the label in `target_field`. Line
-    breaks in a label become spaces. If the classes are known, a label is converted to its class, as in `class_of`. Rows
-    with an empty label are left out, and `report` counts them.
+    breaks and tabs in a label become spaces. If the classes are known, a label is converted to its class, as in
+    `class_of`. Rows with an empty label are left out, and `report` counts them.
     """
     report = report or DropReport()
     pair_field = [] if corpus.pair_field is None else [corpus.pair_field]
@@ -119,7 +119,7 @@ def whole_labels(labels: Iterable[str]) -> set[str]:
 
 
 def class_of(label: str, classes: Collection[str]) -> str:
-    """Return the label or, if it is not a class, the class that is the same whole number."""
+    """Return the label or, if it is not a class, the class that is the same whole number, if there is one."""
     number = None if label in classes else whole_number(label)
     return label if number is None else next((name for name in classes if whole_number(name) == number), label)
 
@@ -181,7 +181,8 @@ class WholeRow(NamedTuple):
 def names_of_cells(path: Path, first: int | None) -> tuple[str, ...]:
     """Return the names of all columns of a table, or the keys of all objects of a .jsonl file.
 
-    If the first row, at line `first`, is not a header, the names are numbers, counted from 1.
+    `first` is the line of the first row after any header. If the table begins there, it has no header, and the names
+    are numbers, counted from 1.
     """
     if ending_of(path) == ".jsonl":
         return tuple(dict.fromkeys(key for _, values in objects_of(path, "error") for key in values or ()))
@@ -201,7 +202,10 @@ def read_whole_rows(
 
 
 def every_row(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[object, ...]]]:
-    """Yield the line and the cells of each row of a table. Cells that are missing at the end of a row are empty."""
+    """Yield the line and the cells of each row of a table, including any header.
+
+    Cells that are missing at the end of a row are empty; keys that an object lacks are `MISSING`.
+    """
     if ending_of(path) == ".jsonl":
         for line, values in objects_of(path, "error"):
             yield line, tuple((values or {}).get(key, MISSING) for key in columns)
@@ -230,7 +234,7 @@ class Standardisation:
 
     @classmethod
     def of_labels(cls, labels: Sequence[float]) -> "Standardisation":
-        """Compute the mean and standard deviation of labels in float32, as they are stored, in any order."""
+        """Compute the mean and standard deviation of the labels as stored, in float32; their order does not matter."""
         import numpy as np  # commands without torch do not need it, and it takes a tenth of their start-up time
 
         # `fsum` is exact up to the last rounding, so that the order of the corpora does not change the result.

@@ -24,7 +24,7 @@ MISSING = Missing()
 
 
 def find_name(name: str, names: Sequence[str]) -> str | None:
-    """Return `name` if it is in `names`, else the only name that is equal except for case and outer spaces, if any."""
+    """Return `name` if in `names`; else the only one that differs just in case or surrounding spaces, or None."""
     if name in names:
         return name
     alike = {other for other in names if folded(other) == folded(name)}
@@ -39,7 +39,7 @@ def hint_of_name(name: str, names: Sequence[str]) -> str:
 
 
 def folded(name: str) -> str:
-    """Return a name for comparisons, without case and outer spaces."""
+    """Return a name casefolded and without surrounding spaces, for comparisons."""
     return name.strip().casefold()
 
 
@@ -62,8 +62,9 @@ SEPARATOR_REMEDIES = {
 def separator_of(path: Path, bad_utf8: BadUtf8) -> str:
     """Return the separator of a table's columns, as a key of `CHARACTERS`.
 
-    It is the one that the file extension suggests or, if that does not split the first lines into columns, one that
-    does: many programs write semicolons or tabs to .csv files. A .txt file has tabs.
+    A first line such as `sep=;` decides. Otherwise the separator is the one that the file extension suggests or, if
+    that does not split the first lines into columns, one that does: many programs write semicolons or tabs to .csv
+    files. A .txt file has tabs.
     """
     named = USUAL_SEPARATORS.get(ending_of(path))
     if named is None:
@@ -168,9 +169,9 @@ class Fields(NamedTuple):
 def rows_of_table(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
     r"""Yield the rows of a table, whatever separates its columns.
 
-    Between the tabs of a .tsv file, a quote is a character like any other. In other tables, quoted text may contain
-    separators and line breaks, which are kept; a blank line is not a row; and a line with bad UTF-8 cannot be skipped,
-    because it may end a quoted text.
+    Between the tabs of a .tsv or .txt file, a quote is a character like any other. In other tables, quoted text may
+    contain separators and line breaks, which are kept; a blank line is not a row; and a line with bad UTF-8 cannot be
+    skipped, because it may end a quoted text.
     """
     columns: list[int] | None = None
     width = 0  # of the first row
@@ -200,9 +201,9 @@ def rows_of_table(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[Raw
 
 
 def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
-    """Yield the rows of a .jsonl file, one JSON object per line. A label that is not text is kept as JSON.
+    """Yield the rows of a .jsonl file, one JSON object per line. A label that is a number or a boolean is kept as JSON.
 
-    A label that is null becomes an empty text, like a missing label in a table.
+    A label that is null or NaN becomes an empty text, like a missing label in a table.
     """
     check_objects(path, bad_utf8)
     for number, values in objects_of(path, bad_utf8):
@@ -294,7 +295,7 @@ def names_columns(names: Sequence[str], first_row: Sequence[str]) -> bool:
 
 
 def json_problem(error: Exception) -> str:
-    """Describe why one line is not JSON, without the line number of `json`, which counts from the line itself."""
+    """Describe why one line is not JSON, without the line number that `json` adds, which is always 1."""
     return f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
 
 

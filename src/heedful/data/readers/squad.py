@@ -31,7 +31,7 @@ class SpanQuestion(NamedTuple):
     question: str
     context: str
     answers: tuple[GoldAnswer, ...]
-    article: int = 1  # its number in the file, counted from 1
+    article: int = 1  # the number of its article in the file, counted from 1
 
 
 def read_squad(corpus: CorpusConfig, data: DataConfig) -> Iterator[SpanQuestion]:

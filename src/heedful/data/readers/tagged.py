@@ -119,10 +119,10 @@ def read_tagged(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
     """Yield the tagged sentences of a corpus, or of its `part`, in file order.
 
     A line has a word in its first column and its tag in the last one, separated by tabs or, without any, by spaces; in
-    CoNLL-U, the form and the universal part of speech are read. If the first tag of a file is neither O nor has a
+    CoNLL-U, the form and the universal part of speech are read. If the first tag of a file is not O and has no
     prefix, all are single-word tags, such as parts of speech: DET is read as S-DET. An empty line ends a sentence,
-    and so does -DOCSTART-. Lines before a sentence that begin with # and do not end in a tag are comments. If bad UTF-8
-    is skipped, the whole sentence is, and `report` counts it.
+    and so does a line with -DOCSTART-. Lines before a sentence that begin with # and do not end in a tag are comments.
+    If bad UTF-8 is skipped, so is the whole sentence, and `report` counts it.
     """
     report = report or DropReport()
     sentences = _sentences(corpus, data)

@@ -2,7 +2,7 @@
 
 1. The columns given by options.
 2. Otherwise the columns given by the recipe, which are numbers in a table without a header.
-3. Otherwise the columns in which `heedful init` recognises text, unless in doubt.
+3. Otherwise the columns in which `heedful init` recognises text; if in doubt, an error is raised.
 
 A recipe may give columns by number, or leave the default, which stands for the first columns. If these contain labels
 and others contain text, as in a table whose label comes first, the columns with text are read.
@@ -46,7 +46,7 @@ class TextRequest:
     labels: Collection[str] = ()  # classes of the model; a column that contains only classes is not text
     target: str | None = None  # the name of the recipe's column of labels or expected texts
     language: str = "src"  # code of the language of the texts, or "src" if the recipe does not say
-    usual: Collection[str] = TEXT_NAMES  # usual names in lower case, which decide if several columns may contain text
+    usual: Collection[str] = TEXT_NAMES  # usual names in lower case, to choose among columns that may contain text
     option: str = "--column"  # the option that sets a column, for messages
     turns: bool = False  # True if a text may be a list of turns in JSON, as for a dialogue model
 
@@ -116,14 +116,15 @@ def first_names(path: Path) -> list[str]:
 
 
 def _column_name(name: str, header: Sequence[str], path: Path, option: str) -> str:
-    """Return the name of a column as it is in the table, or a column number."""
+    """Return the name of a column as written in the table. A column number is returned unchanged."""
     if name.isdecimal():
         return name
     column = find_name(name, header)
     if column is None:
         raise InputError(
             f"{path}: no column is named {name!r}{hint_of_name(name, header)}; it has "
-            f"{', '.join(map(repr, header[:20]))}. Give one of them with {option}, or a number from 1"
+            f"{', '.join(map(repr, header[:20]))}. Give one of these names with {option}, or its position, "
+            "counting from 1"
         )
     return column
 

@@ -44,7 +44,7 @@ class TokenLine:
     """Input tokens of one stack in a forward pass, with the target token at each position."""
 
     read: Pieces  # the input tokens, image patches or audio frames
-    written: Pieces | None = None  # the next tokens, including prompts; None for a model that does not generate
+    written: Pieces | None = None  # the target tokens, including prompts; None without targets
 
     @property
     def said(self) -> Pieces:
@@ -65,7 +65,7 @@ class ForwardPass:
 
     @property
     def target(self) -> Pieces | None:
-        """The target tokens; None for a model that does not generate."""
+        """The target tokens; None for a model that does not generate, or for a pass over a text alone."""
         return next((line.written for line in self.lines.values() if line.written), None)
 
 

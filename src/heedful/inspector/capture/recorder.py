@@ -45,8 +45,8 @@ def recording(
         edits: name or pattern of taps -> function that replaces the tensor.
 
     Yields:
-        The recorded tensors by name, (B, ...), from the last forward pass. The steps of a recurrent model are
-        concatenated, so record a single pass.
+        The recorded tensors by name, (B, ...), from the last forward pass. Tensors that a recurrent or
+        convolutional model computes step by step are concatenated, so record a single pass.
     """
     model_taps = taps(model)
     names = set(matching(keep, model_taps))
@@ -107,7 +107,7 @@ def matching(patterns: str | Collection[str], names: Iterable[str]) -> list[str]
 class WatchedKernel:
     """Attention kernel (formula 1 of Vaswani et al. 2017) that passes its inner tensors, by name, to a function."""
 
-    names: Mapping[str, str]  # names of the taps by tensor of the kernel, such as "score"
+    names: Mapping[str, str]  # key of `KERNEL` (such as "score") -> name of the tap
     passing: Callable[[str, Tensor], Tensor]  # name of the tap, tensor -> the tensor to use
     outer: "WatchedKernel | None"  # the kernel of the outer recording, whose function is applied first
 
@@ -174,7 +174,7 @@ def mask_alone(number: int) -> Edit:
 
     def edit(bias: Tensor) -> Tensor:
         # Position biases such as ALiBi add to the mask, so a masked key has a value near MASKED_SCORE. A bias that all
-        # heads share has only one index.
+        # heads share has size 1 in the dimension of heads.
         bias, head = bias.clone(), min(number, bias.size(1) - 1)
         bias[:, head] = torch.zeros_like(bias[:, head]).masked_fill(bias[:, head] < MASKED_SCORE / 2, MASKED_SCORE)
         return bias
@@ -206,5 +206,5 @@ def switched_off(off: Iterable[Head], way: str = "silent") -> dict[str, Edit]:
     def applied(x: Tensor, edit: Edit) -> Tensor:
         return edit(x)
 
-    # Several heads of a sublayer: one edit of its tensor, which applies theirs in turn.
+    # Several heads of a sublayer share one edit of each tensor, which applies the edits of these heads in turn.
     return {name: partial(reduce, applied, of_heads) for name, of_heads in edits.items()}

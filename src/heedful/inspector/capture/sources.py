@@ -1,7 +1,7 @@
 """Sources of a forward pass: a text as token ids, an image as patches, audio as frames, each position with a label.
 
-B = 1 batch, N rows of the input, F features, H height, W width, C channels, S positions of the encoder, P coordinates,
-T frames, M mel bands, Q queries.
+B = 1 batch, N rows of the input, F features, H height, W width, C channels, S positions of the encoder, R rows and P
+columns of patches, T frames, M mel bands, Q queries.
 """
 
 import base64
@@ -83,7 +83,7 @@ class ImageInput:
 
     @property
     def labels(self) -> list[str]:
-        """Row and column of each patch, from 1, such as "2,7", after the class token."""
+        """Row and column of each patch, from 1, such as "2,7"; before them, the label of the class token, if any."""
         rows, columns = self.grid
         patches = [f"{row},{column}" for row in range(1, rows + 1) for column in range(1, columns + 1)]
         return [CLASS] * self.before + patches
@@ -98,7 +98,7 @@ class ImageInput:
         return np.concatenate([token, np.tile(patches, (self.frames, 1))]).astype(np.float32)
 
     def on_patches(self, weights: Float32[np.ndarray, "Q S"]) -> Float32[np.ndarray, "Q R P"]:
-        """Arrange the weights of Q queries in the grid of patches, R rows of P, without those of a class token."""
+        """Arrange the weights of each query in the grid of patches, without the weight of a class token."""
         return weights[:, self.before :].reshape(-1, *self.grid)
 
     def shares(self, box: Sequence[int | float]) -> Float32[np.ndarray, " S"]:
@@ -172,7 +172,8 @@ class AudioInput:
         }
 
 
-# Both have `labels` and `places` of the positions of the encoder, and `described()`, JSON values for the page.
+# Both have `labels` and `places` of the positions of the encoder, and `described()`, which returns JSON values for the
+# page.
 MediaInput = ImageInput | AudioInput
 
 
@@ -224,12 +225,12 @@ class Writing:
     prompt: tuple[int, ...] = ()  # tokens after <bos> that the decoder reads before it writes, such as a language
 
     def begin(self) -> DecodingState:
-        """Encode the source and feed the prompt; return the decoding state before the first token of the output."""
+        """Encode the source and feed the prompt, except for its last token; return the decoding state for a search."""
         state = self.model.start(self.source.inputs, self.source.padding_mask)
         if self.rules is None:
             return state
         state = SpeechState(state, self.rules)
-        # <bos> and the prompt, except for the last token of these: a search feeds `begin` itself.
+        # Feed <bos> and the prompt without its last token, which becomes `begin`: the search itself feeds it.
         for token in self.prompt:
             state.prompt()
             state.begin = torch.full_like(state.begin, token)
@@ -258,7 +259,7 @@ def writing(subject: Any, value: Input) -> Writing:
 
 @torch.no_grad()
 def transcript_writing(subject: Transcriber, source: Source) -> Writing:
-    """Prepare a transcript without timestamps; the language is detected unless the settings give one."""
+    """Prepare a transcript without timestamps; a multilingual model detects the language if it is not set."""
     model, tokens, settings = subject.model, subject.tokens, subject.settings
     rules = SpeechRules.of(tokens, settings.transcribe, range(0), len(subject.tokenizer)).to(subject.device)
     codes, spoken = settings.transcribe.languages, []
@@ -291,6 +292,6 @@ def as_text(value: Input) -> str:
 
 
 def check_length(ids: list[int], limit: int, name: str = "the text") -> None:
-    """Reject token ids that do not fit into the model together with <eos>."""
+    """Reject a list of token ids that is too long for the model: it must be shorter than `limit`."""
     if len(ids) >= limit:
         raise InputError(f"{name} has {len(ids)} tokens, but the model takes at most {limit - 1}; give one sentence")

@@ -1,4 +1,4 @@
-"""Names of all tensors in a model's forward pass (taps), and the modules at which they can be recorded.
+"""Names of the tensors that can be recorded in a model's forward pass (taps), and the modules to record them at.
 
     src.tok src.sum src.in                   embeddings; with positions; normalised, the input of the first block
     enc.0.self.q .k .v                       queries, keys and values of each head, with rotary positions applied
@@ -84,7 +84,7 @@ class Axis(NamedTuple):
 class Tap:
     """Point in a model where a tensor of the forward pass can be recorded or edited."""
 
-    module: nn.Module  # the module whose input or output it is, or the attention whose kernel computes it
+    module: nn.Module  # the module whose input or output is the tensor, or the attention whose kernel uses it
     place: str  # "input", "output" or a name in `KERNEL`
     axes: tuple[Axis, ...]  # dimensions of the tensor, without the batch dimension
     view: View = WHOLE

@@ -1,4 +1,4 @@
-"""Traces: all tensors of a model's forward pass over one input, by name, and their safetensors file."""
+"""Traces: the recorded tensors of a model's forward pass over one input, by name, and their safetensors file."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -51,7 +51,7 @@ class Recorded(NDArrayOperatorsMixin):
     """One tensor of a trace: an array with names for its axes and labels for the positions along each axis.
 
     Arithmetic, comparison, indexing, NumPy functions and methods such as `mean` or `tolist` work as on a NumPy array,
-    and return plain arrays.
+    and never return a `Recorded`.
     """
 
     name: str  # tap name, such as "dec.0.cross.attn"
@@ -91,7 +91,7 @@ class Recorded(NDArrayOperatorsMixin):
         return getattr(self.values, name)
 
     def plot(self, head: int | None = None) -> Any:
-        """Plot the tensor as a matplotlib figure, with one panel per head or for one head. Needs the extra `plot`."""
+        """Plot the tensor with matplotlib: one panel per head, or only that of `head`. Needs the extra `plot`."""
         from heedful.inspector.plots import plot
 
         return plot(self, head)
@@ -110,8 +110,8 @@ class Recorded(NDArrayOperatorsMixin):
 class Trace(Mapping[str, Recorded]):
     """Recorded tensors of a model's forward pass over one input: a mapping from tap names to tensors.
 
-    `checks` has the largest difference of the recorded logits from those of an unrecorded pass ("fused"), and from
-    those of decoding one token at a time ("steps").
+    `checks` has the largest difference of the recorded logits from those of an unrecorded pass ("fused") and, if the
+    model generates, from those of decoding one token at a time ("steps").
     """
 
     lines: dict[str, TokenLine]  # input and target tokens of each stack: "src", "tgt" or both
@@ -241,7 +241,7 @@ def traced(
     with evaluating(model):
         with recording(model, keep, edits) as recorded:
             output = forward.run()
-        # The checks compare the logits with those of an unrecorded pass, and with those of a search.
+        # The checks compare the logits with those of an unrecorded pass, and of decoding one token at a time.
         with recording(model, edits=edits):
             checks = {"fused": float((output - forward.run()).abs().max())}
             if forward.steps:
@@ -261,8 +261,8 @@ def traced(
 def positions(model: Any, recorded: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Compute the position embeddings that each stack adds to its token embeddings, as "src.pos" and "tgt.pos".
 
-    Stacks whose token embeddings are not recorded are left out; the result is zero if a stack encodes positions
-    differently.
+    Stacks whose token embeddings are not recorded are left out. The result is zero for a stack that encodes positions
+    in another way, such as by rotation.
     """
     embeddings = {}
     for side in model.named_stacks():

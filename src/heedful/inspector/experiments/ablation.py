@@ -68,7 +68,7 @@ def sweep(
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a model's options, a word for a gap or a class, with its probabilities."""
+    """One of a model's options (a class, or a word for a gap) with its probabilities."""
 
     text: str
     whole: float  # with all heads
@@ -83,7 +83,7 @@ class Effect:
     pieces: list[str]  # target tokens of the inspection; empty if the model does not generate
     whole: list[float]  # log P of each target token given the tokens before it, with all heads
     without: list[float]  # the same, without the heads
-    choices: list[list[Choice]]  # for each gap, or for the whole text, the options, most probable first
+    choices: list[list[Choice]]  # for each gap, or for the whole text, options by `whole`, most probable first
 
 
 def effect(subject: Any, inspection: Inspection, off: Iterable[Head], way: str = "silent") -> Effect:
@@ -113,7 +113,7 @@ def effect(subject: Any, inspection: Inspection, off: Iterable[Head], way: str =
 
 
 def top_choices(whole: Mapping[str, float], without: Mapping[str, float]) -> list[Choice]:
-    """Return the most probable options with all attention heads or without some, most probable first."""
+    """Return the most probable options with all heads and those without some, sorted by probability with all heads."""
     # The best options of both sides, so that one that gains probability without the heads is listed as well.
     top = {
         text

@@ -97,7 +97,7 @@ class Summary:
     count: int  # of minimal pairs
     shift: MeanShift
     size: MeanShift  # of |shift|
-    sided: int  # number of pairs for which source A prefers form A and source B prefers form B
+    sided: int  # number of pairs for which the model prefers form A given source A, and form B given source B
 
 
 def shifts(subject: Any, pairs: Iterable[Contrast], head: Head | None = None) -> Iterator[Shift]:
@@ -139,7 +139,10 @@ def summaries(results: Sequence[Shift]) -> Mapping[str, Summary]:
 
 
 def form_log_probs(subject: Any, source: str, forms: tuple[str, str]) -> Both:
-    """Compute the log-probabilities of both forms of a minimal pair given a source, summed over the form's tokens."""
+    """Compute the log-probability of each form of a minimal pair given a source: the sum over the tokens of the form.
+
+    For a translator, these include <eos>.
+    """
     match subject:
         case Translator():
             a, b = (sum(log_probs(of_form(subject, source, form))) for form in forms)
@@ -169,7 +172,7 @@ def of_form(subject: Translator, source: str, form: str) -> ForwardPass:
 
 
 def without_unknown(forward: ForwardPass) -> ForwardPass:
-    """Return a forward pass; reject <unk> among its tokens, as its probability is not that of the word."""
+    """Return a forward pass, but reject <unk> among its tokens: the probability of <unk> is not that of the word."""
     for line in forward.lines.values():
         for pieces in (line.read, line.said):
             if UNK in pieces.ids:

@@ -88,15 +88,15 @@ class AlignedAttention:
 
 
 def cross_attention(subject: Writer, source: Input, target: str | None = None) -> AlignedAttention:
-    """Record the cross-attention weights of all decoder layers and heads for a translation or caption.
+    """Record the cross-attention weights of all decoder layers and heads for an output.
 
     The decoder reads the whole output in one forward pass (teacher forcing); the weights are the same as in
     token-by-token generation.
 
     Args:
-        subject: the translator or captioner.
-        source: one sentence; or for a captioner, the bytes of a file, its path, or an array.
-        target: translation or caption; None for the model's own output.
+        subject: the translator, captioner or transcriber.
+        source: one sentence; or the bytes of an image or audio file, its path, or an array.
+        target: translation, caption or transcript; None for the model's own output.
     """
     forward = reading(subject, source, target)
     with recording(forward.model, ["dec.*.cross.attn"]) as recorded:
@@ -168,7 +168,7 @@ def box_masses(subject: Writer, image: Input, caption: str, boxes: Sequence[Word
 
     Args:
         subject: the captioner of images.
-        image: the bytes of a file, its path, or pixels; in the size that the model reads.
+        image: the bytes of a file, its path, or pixels; at the size that the model reads.
         caption: the text about the image.
         boxes: for each word, its first character, the one after its last, and the box of its object or None; words
             without a box are left out.
@@ -176,7 +176,7 @@ def box_masses(subject: Writer, image: Input, caption: str, boxes: Sequence[Word
     attention = cross_attention(subject, image, caption)
     if not isinstance(attention.media, ImageInput):
         raise InputError("boxes are for images, but the model reads audio")
-    # A token covers the characters from the end of the one before it to its own.
+    # A token covers the characters from the end of the previous token to its own end.
     tokenizer, ids = subject.tokenizers.target, attention.target.ids[:-1]
     if (decoded := tokenizer.decode(ids)) != caption:
         raise InputError(f"the model writes {caption!r} as {decoded!r}, so the words of the caption cannot be located")

@@ -69,7 +69,7 @@ class ExperimentHandlers:
         return JSONResponse(asdict(difference))
 
     async def weigh(self, request: Request) -> Response:
-        """Return the change in BLEU on the sample without some attention heads."""
+        """Return how BLEU on the sample changes if some attention heads are switched off."""
         values = await body(request)
         model = self.translator(values.pop("model", None))
         heads = read_as(Off, values)
@@ -80,7 +80,7 @@ class ExperimentHandlers:
         return JSONResponse(asdict(await self.engine.run(compare)))
 
     async def sweep(self, request: Request) -> Response:
-        """Return the change in BLEU on the sample without each head in turn, as server-sent events."""
+        """Return how BLEU on the sample changes if each head in turn is switched off, as server-sent events."""
         values = await body(request)
         model = self.translator(values.pop("model", None))
         way = read_as(Way, values).way
@@ -121,7 +121,7 @@ class ExperimentHandlers:
         return model
 
     def known(self, model: ServedModel) -> dict[str, Any]:
-        """Return the common arguments of ablations: cached translations of the sample with all heads, and language."""
+        """Return the common arguments of ablations: translations of the sample with all heads, and the language."""
         if model.name not in self._whole:
             self._whole[model.name] = model.predictor.translate(self.sample[0])
         return {"whole": self._whole[model.name], "language": model.loaded.recipe.data.target_language}

@@ -91,12 +91,12 @@ class MediaFiles(Dataset[B]):
 
 
 def places(stores: Sequence[MediaStore], ids: np.ndarray) -> list[tuple[MediaStore, int]]:
-    """Find the store of each example in a batch, and its index in that store; `ids` count across all stores."""
+    """Find the store of each example in a batch, and its index in that store; `ids` are numbered across all stores."""
     return [place_of(stores, number) for number in ids.tolist()]
 
 
 def place_of(stores: Sequence[MediaStore], number: int) -> tuple[MediaStore, int]:
-    """Find the store of an example, and its index in that store; `number` counts across all stores."""
+    """Find the store of an example, and its index in that store; examples are numbered across all stores."""
     index = number
     for store in stores:
         if index < len(store):

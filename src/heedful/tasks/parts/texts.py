@@ -101,7 +101,7 @@ class TextRows(Dataset[B]):
     @staticmethod
     @abstractmethod
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
-        """Encode each example of a corpus as two rows, ids and targets; `drops` counts the examples left out."""
+        """Encode each example of a corpus as two rows, ids and targets; `drops` counts those left out or cut."""
 
     @staticmethod
     def collate(ids: np.ndarray, targets: np.ndarray, device: torch.device) -> Any:

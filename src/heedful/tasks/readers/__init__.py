@@ -1,6 +1,6 @@
-"""Readers of the raw examples of each task: what a recipe must specify, and what its files must contain. Without torch.
+"""Readers of the raw examples of each task: what a recipe must specify, and what its files must contain.
 
-The checks before a run use them; a `Dataset` adds to its reader what training needs.
+The checks before a run use them; a `Dataset` adds to its reader what training needs. Only `media` needs torch.
 """
 
 from collections.abc import Iterator

@@ -67,7 +67,7 @@ class FileWithTextReader(MediaReader):
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
-        """Check that a recipe has training data, a tokenizer, and the spoken language if the model knows several."""
+        """Check that a recipe has training data, a tokenizer or settings for one, and any language that it needs."""
         super().check(recipe)
         speech, target_language = recipe.transcribe, recipe.data.target_language
         languages = speech.languages

@@ -162,7 +162,7 @@ class QueryReader(TextReader):
 
 
 class QuestionReader(TextReader):
-    """Reader of questions, each with the text that answers it and the position of the answer in that text."""
+    """Reader of questions, each with a text and the position of the answer in it, if there is one."""
 
     @staticmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
@@ -188,9 +188,10 @@ def check_label(label: str, labels: tuple[str, ...], where: str, *, is_piece: bo
 def with_class_weights(recipe: Recipe, labels_in: Callable[[CorpusConfig], Iterable[str]]) -> Recipe:
     """Return a recipe whose `train.class_weights`, if set, is a table with a number for each class.
 
-    With "balanced", a class that has n_c of the n training examples gets the weight n / (k n_c), for k classes (King &
-    Zeng 2001), so that each class counts equally and the weights of all examples have mean 1. A class without examples
-    gets 1. `labels_in` returns the classes of a corpus's training examples, and the corpus's `weight` counts, too.
+    With "balanced", a class that has n_c of the n training examples gets the weight n / (k n_c), for k classes with
+    examples (King & Zeng 2001), so that each of these counts equally and the weights of all examples have mean 1. A
+    class without examples, or one that a table leaves out, gets 1. `labels_in` returns the classes of a corpus's
+    training examples, and the corpus's `weight` counts, too.
     """
     weights, labels = recipe.train.class_weights, recipe.data.labels
     if weights is None:

@@ -24,7 +24,7 @@ class Curves:
     tokens_per_second: float | None  # training speed of the whole run; None if unknown
 
     def against(self, axis: str, name: str) -> CurvePoints:
-        """Return a curve against "updates", "minutes" or "FLOPs"; empty if the run does not have it."""
+        """Return a curve against "updates", "minutes" or "FLOPs"; empty if the run does not have the numbers for it."""
         points = self.values.get(name, [])
         if axis == "updates":
             return points

@@ -56,7 +56,7 @@ class Outcome:
 
 
 class ComparisonRun:
-    """Run of a comparison in the folder `out`, which resumes where an earlier one was interrupted.
+    """Run of a comparison in the folder `out`; it resumes where an earlier run was interrupted.
 
     In the folder, data/ contains the prepared data, runs/NAME the run of each system, and results/NAME.json its
     numbers. The data files are in the folder `data` or, if it is None, where each recipe says.
@@ -80,8 +80,8 @@ class ComparisonRun:
             # Nothing is trained until all systems can be compared.
             if failures := [entry.failure for entry in self.entries if entry.error]:
                 summary = (
-                    f"{len(failures)} of {len(self.entries)} systems cannot be compared; correct or remove them; "
-                    "until then, nothing is trained"
+                    f"{len(failures)} of {len(self.entries)} systems cannot be compared, so nothing was trained; "
+                    f"correct or remove {'it' if len(failures) == 1 else 'them'}"
                 )
                 raise InputError("\n  ".join([summary, *failures]))
             waiting = [entry for entry in self.entries if not self.restore(entry)]

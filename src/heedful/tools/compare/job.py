@@ -25,10 +25,12 @@ METHOD = "3"  # version of the measurements; systems with results from another v
 class Job:
     recipe: Recipe  # with the budget; its `data.test` is the test set of the comparison
     folder: Path  # the run to train or to resume, or the trained run or model to load
-    data: Path | None  # the prepared training data, which all systems share; None for a model trained on other data
+    # the prepared training data, which all systems share; None for a model trained on other data, or if no system is
+    # trained
+    data: Path | None
     trains: bool  # True if the system is trained; False if it is only loaded
     result: Path
-    # SHA-256 of the training data, of the test set, and of the model of a trained system, and the version of the
+    # SHA-256 of the training data, of the test set, and of the model if it is only loaded, and the version of the
     # measurements: if one differs, an earlier result belongs to another job
     inputs: dict[str, str | None] = field(default_factory=dict)
 
@@ -126,7 +128,7 @@ def write_json(path: Path, values: dict[str, Any]) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file completely or not at all, with the folders above it."""
+    """Write a file completely or not at all, after creating any missing parent folders."""
     with named_write_errors(path, "check the disk's free space and permissions, then run the same command again"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(path) as stream:
@@ -136,10 +138,11 @@ def write_bytes(path: Path, content: bytes) -> None:
 def run_process(job: Path) -> tuple[int, int | None]:
     """Run the process of a job to its end; return its exit code, and the signal that interrupted it or None.
 
-    The code is negative if a signal killed that process. Signals to the current process are forwarded to it.
+    The code is negative if a signal killed the job's process. Signals to the current process are forwarded to that one.
     """
-    # In a separate session, because a terminal sends Ctrl-C to all processes in a session, and a second Ctrl-C would
-    # end training at once. Its standard input closes when the current process ends in any way: see `end_with_parent`.
+    # In its own session: otherwise, Ctrl-C in a terminal would reach the job's process twice, directly and forwarded,
+    # and a second signal ends training at once. The standard input of the job's process closes when the current
+    # process ends in any way: see `end_with_parent`.
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "heedful.tools.compare", str(job)], stdin=subprocess.PIPE, start_new_session=True
     )

@@ -33,9 +33,9 @@ from heedful.tools.compare.statistics import metrics_of
 from heedful.training import loop
 from heedful.training.training_step import TrainingStep
 
-UPDATES = 2  # number of updates whose FLOPs are counted
-SENTENCES = 8  # number of test sentences whose FLOPs are counted
-BATCHES = 4  # number of test batches whose FLOPs are counted, if no text is written
+UPDATES = 2  # maximum number of updates whose FLOPs are counted
+SENTENCES = 8  # maximum number of test sentences whose FLOPs are counted
+BATCHES = 4  # maximum number of test batches whose FLOPs are counted, if no text is written
 
 
 def work(job: Job, console: Console | None = None) -> int:

@@ -77,7 +77,7 @@ def sections(report: Report) -> list[Section]:
 
 
 def overview(report: Report) -> Section:
-    """Write the table of all systems: their scores and costs."""
+    """Write the table of scores and costs of all systems except failed ones, with remarks."""
     systems = [system for system in report.systems if system.state != FAILED]
     rows, strong = score_rows(systems)
     by_system = [costs(system) for system in systems]

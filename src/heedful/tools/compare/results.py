@@ -73,7 +73,7 @@ class Report:
     task: str
     test: str  # description of the test set
     budget: Budget
-    score: str | None  # the name of the first score on the test set; None before any system is done
+    score: str | None  # the name of the first score with intervals; None if no system has one so far
     curve: str  # the name of the validation score that is plotted, such as "valid_bleu"
     pairs: list[Pair]
     by_length: list[Group]  # scores by source length in tokens
@@ -153,7 +153,7 @@ def gather(systems: Sequence[SystemReport], test: str, budget: Budget) -> Report
 
 
 def differing_settings(recipes: Mapping[str, Recipe]) -> dict[str, dict[str, str]]:
-    """Return the settings in which recipes differ, with the value of each; "–" where a recipe has no such key."""
+    """Return the settings in which recipes differ, except `UNREPORTED`, with each value; "–" where a key is missing."""
     flat = {}
     for name, recipe in recipes.items():
         settings = {

@@ -26,7 +26,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.training.learning_rate import DECAYING
 
 TOLERANCE = 0.05  # fraction by which a system's number of parameters may differ from the budget
-MAX_WIDTH, STEP = 4096, 8  # the largest d_model, and the step of the coarse search for it
+MAX_WIDTH, STEP = 4096, 8  # the largest d_model to try, and the step of the coarse search
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,11 @@ DEFAULT_LANGUAGE = DataConfig.target_language  # the language of a recipe that d
 
 @dataclass(frozen=True)
 class ComparisonSetup:
-    """Data, task and test set that all systems in a comparison share; the first system determines them."""
+    """Task, data, test set, language and classes that all systems in a comparison share."""
 
-    system: str  # the name of that system
+    system: str  # the name of the system that determines task, data and classes: the first to train, or else the first
     task: str
-    data: str | None  # SHA-256 of its training data; None if its files are missing, as may happen with a trained model
+    data: str | None  # SHA-256 of that system's training data; None if files are missing, as for some trained models
     test: CorpusConfig  # the test set, with absolute paths
     test_digest: str  # SHA-256 of the test set
     test_name: str  # description of the test set
@@ -176,7 +176,7 @@ class ComparisonSetup:
 
 
 def test_set(recipes: Sequence[Recipe]) -> tuple[CorpusConfig, str]:
-    """Return the test set in the recipes, or else their validation set, and a description of it."""
+    """Return the first test set in the recipes or, without one, the first validation set, and a description of it."""
     for part, name in (("test", "the test set"), ("valid", "the validation set (no recipe has a test set)")):
         for recipe in recipes:
             if corpus := getattr(recipe.data, part):

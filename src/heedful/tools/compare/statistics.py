@@ -137,7 +137,8 @@ def group_scores(values: Sequence[int], samples: Mapping[str, TextSample], score
 def divide_sentences(values: Sequence[int]) -> list[list[int]]:
     """Divide sentences by a property into at most `MAX_GROUPS` groups; sentences with equal values stay together.
 
-    A group of fewer than `MIN_SENTENCES` is merged into the previous group or, if it is the first, into the next.
+    A group of fewer than `MIN_SENTENCES` is merged into the previous group or, if it is the first, into the next. The
+    result is empty if only one group would remain.
     """
     count = min(MAX_GROUPS, len(values) // MIN_SENTENCES)
     if count < 2:

@@ -91,7 +91,7 @@ class DataVolume:
 
 
 def data_volume(recipe: Recipe) -> DataVolume | None:
-    """Measure the training text of a recipe; None if a file is not on this machine, or for images and audio."""
+    """Measure the training text of a recipe; None if a file is not on this machine, or if the data is not text."""
     exists = all((Path(recipe.data.root) / corpus.source).exists() for corpus in recipe.data.train)
     if recipe.data.modality != "text" or not exists:
         return None
@@ -141,7 +141,7 @@ class PlannedBatches:
 
 
 def batches_of(recipe: Recipe, length: int, prepared: Path | None) -> PlannedBatches:
-    """Return a recipe's batches from prepared data or, without it, synthetic ones with sentences of `length` tokens."""
+    """Return a recipe's batches from prepared data or, without it, synthetic ones; `length` as in `task_on_paper`."""
     if prepared is not None:
         return prepared_batches(recipe, prepared)
     if not issubclass(find_task(recipe.task).dataset, Pairs):

@@ -157,7 +157,7 @@ class Plan:
     work: Work
     speed: Speed
     checkpoints: Checkpoints
-    data: DataVolume | None  # None if the files of the training text are missing
+    data: DataVolume | None  # None if a file of the training text is missing, or if the data is not text
 
 
 @own_random_numbers()

@@ -142,7 +142,10 @@ def packed_content(path: Path) -> str:
 
 
 def layout_of_classes(folder: Path, files: list[Path]) -> FolderLayout | None:
-    """Recognise one folder of texts per class, directly or in each part; None for other folders."""
+    """Recognise one folder of texts per class, directly or in each part; None for other folders.
+
+    Without parts, folders of few texts or of long ones are taken for documents rather than classes.
+    """
     children = visible_folders(folder)
     if any(ending_of(file) in ENDINGS for file in files):
         return None
@@ -168,7 +171,7 @@ def layout_of_classes(folder: Path, files: list[Path]) -> FolderLayout | None:
 
 
 def classes_in(folder: Path) -> dict[str, list[Path]]:
-    """Find the texts of each class: text files, and messages named by a number, in each subfolder of a folder."""
+    """Find the texts of each class (text files, or messages named by a number), one class per labelled subfolder."""
     classes: dict[str, list[Path]] = {}
     for path in visible_folders(folder):
         files = visible_files(path) if path.name.lower() not in UNLABELLED else ()
@@ -229,7 +232,7 @@ def no_targets_error(folder: Path, kind: Kind, media: Sequence[Path]) -> InputEr
             f"{content} apparently with their texts in {texts}; {by_table('text', f'file,{target}')}. To train on the "
             f"texts alone, run: heedful init {folder} --task language_model"
         )
-    # The first words of the names may be the classes: a few, each with several files.
+    # The first words of the names may be the classes, if there are few of them and each has several files.
     words = [match[0] for path in media if (match := FIRST_WORD.search(path.stem))]
     names = sorted(set(words))
     has_few = len(words) == len(media) and 2 <= len(names) <= len(words) // 3

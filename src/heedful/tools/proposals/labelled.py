@@ -57,7 +57,7 @@ class LabelSurvey:
 
     @property
     def counts_rows(self) -> bool:
-        """True if the labels may be ids or row numbers: distinct whole numbers."""
+        """True if the labels may be ids or row numbers: each is a different whole number."""
         return len(self.labels) == self.examples and all((whole_number(x) or x).isdecimal() for x in self.labels)
 
 
@@ -80,7 +80,7 @@ def text_of(example: Example) -> str:
 
 
 def survey_labelled(examples: Iterable[Example], corpus: CorpusConfig) -> LabelSurvey:
-    """Survey the labelled examples of a corpus in one pass; memory grows with the number of distinct texts."""
+    """Survey the labelled examples of a corpus in one pass; memory grows with the number of examples."""
     texts, labels = StatisticsBuilder(), Counter[str]()
     groups: dict[int, set[str]] = {}
     numbers: dict[str, int] = {}  # the number of each label, in order of appearance

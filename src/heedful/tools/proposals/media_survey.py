@@ -48,7 +48,7 @@ MIN_FILE_SHARE = 0.9  # of the values in a column of file names that have an ext
 
 
 def kind_of_folder(folder: Path, kinds: Sequence[Kind] = GUESSED_KINDS) -> Kind | None:
-    """Return the most frequent kind of media in a folder; None if there are more text files.
+    """Return the most frequent kind of media in a folder; None if text files are at least as frequent.
 
     A text named like a file, such as 1.txt next to 1.wav, is about that file and does not count.
     """
@@ -237,7 +237,7 @@ def group_values(corpus: CorpusConfig, data: DataConfig, column: str) -> dict[in
 
 
 GREY_MODES = {"1", "L", "LA", "F", "I", "I;16", "I;16B", "I;16L"}  # of Pillow
-EXACT_MODES = {"1", "L", "LA", "P", "PA", "RGB", "RGBA"}  # of Pillow, whose pixels are all in RGBA
+EXACT_MODES = {"1", "L", "LA", "P", "PA", "RGB", "RGBA"}  # of Pillow, whose pixels RGBA represents exactly
 MAX_COLOUR_PIXELS = 2**16  # of an image that is decoded to see whether it is grey
 SIDEWAYS = (5, 6, 7, 8)  # EXIF orientations with height and width swapped
 
@@ -249,7 +249,7 @@ class ImageFacts:
     height: int
     width: int
     is_grey: bool
-    decoded: str = field(default="", kw_only=True, compare=False)  # a digest of its pixels, if all are decoded
+    decoded: str = field(default="", kw_only=True, compare=False)  # a digest of its pixels, if all are decoded exactly
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ class MediaSurvey(Generic[F]):
     labels: Counter[str]  # the classes or texts, and the number of files for each
     facts: list[F]  # the facts of each file that can be read
     # for each file, a digest of its pixels or samples, or else of its bytes; None for a file that cannot be read.
-    # Equal images and audio files in different lossless formats share it.
+    # Equal images and audio files in different lossless formats have the same digest.
     digests: list[str | None]
     bad: list[str]  # an error message for each file that cannot be read
     copies: int  # number of files that are equal to an earlier one

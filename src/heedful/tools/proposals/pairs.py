@@ -96,7 +96,7 @@ RELATED = 0.3
 
 
 def misaligned_lines(source: TextStatistics, target: TextStatistics) -> list[tuple[int, int]]:
-    """Return the line ranges in which the two sides of a parallel text do not seem to translate each other."""
+    """Return the ranges of pairs, from 0, in which the sides of a parallel text do not seem to translate each other."""
 
     def features(side: TextStatistics) -> np.ndarray:  # (4, n)
         lengths = (np.log1p(side.characters), np.log1p(side.words))
@@ -120,7 +120,7 @@ def misaligned_lines(source: TextStatistics, target: TextStatistics) -> list[tup
 CPU_SECONDS = 4 * 3600  # the longest training without a GPU
 MIN_PASSES = 8  # epochs; a smaller model is better than fewer epochs
 PAPER_BATCH = 25_000  # tokens per update of the large models (Vaswani et al. 2017, section 5.1)
-BATCHES = ((0, 4096), (6, 8192), (14, 16_384), (30, 32_768))  # GiB of GPU memory, tokens
+BATCHES = ((0, 4096), (6, 8192), (14, 16_384), (30, 32_768))  # minimum GiB of GPU memory, maximum tokens per batch
 SAVES = 40  # checkpoints in a run; the model is validated at every second one
 MAX_REPLY_CHARACTERS = 8000  # in a text that the model learns to reply to
 RARE = 10  # this many long sentences, or one in a thousand, do not raise the limit
@@ -201,7 +201,7 @@ def propose_encoder_decoder(
     every = values["every"]
     values |= {"validate_every": 2 * every, "warmup": min(size.warmup, 4 * every)}
 
-    # One vocabulary if both sides share a script; a larger one for Chinese.
+    # One vocabulary if both sides share a script; a larger one for scripts of many characters, such as Chinese.
     sides = (survey.source, survey.target)
     alphabet = max((side.alphabet for side in sides if side.is_spaceless), default=0)
     joint = survey.source.script == survey.target.script and survey.source.is_spaceless == survey.target.is_spaceless
@@ -216,7 +216,7 @@ def propose_encoder_decoder(
         "decoder_layers": shape.decoder_layers or size.layers,
     }
 
-    # Sentences have at most 250 tokens, or up to 1000 if more than 0.1% of them are longer.
+    # Sentences have at most 250 tokens, or up to 1000 if more than `RARE` of them, and more than 0.1%, are longer.
     lengths = np.sort(survey.trained_tokens)[::-1]
     longest = lengths[min(max(RARE, len(lengths) // 1000), len(lengths) - 1)]
     values["max_tokens"] = int(min(1000, max(250, 50 * math.ceil(longest / 50))))

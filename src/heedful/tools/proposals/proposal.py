@@ -56,7 +56,10 @@ S = TypeVar("S", bound=Size)
 
 
 def fitting_size(sizes: Sequence[S], amount: float, machine: Machine, seconds: float, work: Callable[[S], float]) -> S:
-    """Choose the size for an amount of data, or the largest smaller one that the machine can train in time."""
+    """Choose the size for an amount of data, or the largest smaller one that the machine can train in time.
+
+    If the machine can train none of them in time, the smallest size is chosen.
+    """
     memory, budget = machine.gpu_memory or 0, machine.budget(seconds)
     suitable = [
         size

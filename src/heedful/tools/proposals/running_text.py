@@ -154,7 +154,7 @@ def propose_bert(survey: TextSurvey, machine: Machine, data: RecipeData) -> str:
 def model_values(
     sizes: tuple[TextSize, ...], characters: int, tokens: int, vocab_size: int, machine: Machine
 ) -> dict[str, Any]:
-    """Choose the sizes of the model and the vocabulary, and the number of updates.
+    """Choose the size of the model and the number of updates; return these and `vocab_size` as template values.
 
     There are at least `MIN_UPDATES`, and enough for several passes over the text, unless a CPU would take too long.
     """

@@ -29,7 +29,7 @@ def near_hash(text: str) -> int:
 
 @dataclass(frozen=True)
 class Split:
-    """The near hashes of the texts that are held out.
+    """The near hashes of the texts, or the hashes of the groups, that are held out.
 
     A text keeps its part when other texts are added, moved or removed, except for a few near the limits.
     """
@@ -86,8 +86,9 @@ def split(hashes: np.ndarray, valid: bool, test: bool, share: int = 20) -> Split
 def split_by_class(members: Mapping[int, Collection[str]], share: int, min_groups: int | None = None) -> Split:
     """Hold out groups of examples so that each class is in each part, if it has three groups or more.
 
-    Of each class, one group in `share` is held out for validation and as many for testing: at least one, and in total
-    about 1000. The groups of the rarest class are chosen first. No class loses its last group for training.
+    Of each class, one group in `share` is held out for validation and as many for testing: at least one, and over
+    all classes at most about 1000 per part. The groups of the rarest class are chosen first. No class loses its last
+    group for training.
     """
     if len(members) < (min_groups or share):
         raise too_few(len(members), share)

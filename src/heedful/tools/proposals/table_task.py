@@ -64,7 +64,7 @@ class Candidate(NamedTuple):
 def choose_task(
     columns: Sequence[Column], request: TaskChoice, name: str
 ) -> tuple[TaskChoice, TaskChoice | None, Certainty]:
-    """Choose what a request leaves open of the task and the columns, from the contents of the columns.
+    """Choose the task and the columns that a request leaves open, judging by the names and contents of the columns.
 
     Returns the best choice, the second-best if there is one, and how certain the best one is.
     """

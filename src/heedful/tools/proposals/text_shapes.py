@@ -308,7 +308,10 @@ def read_objects(path: Path, bad_utf8: BadUtf8, *, one_a_line: bool) -> Iterator
 
 
 def objects_in(content: Any) -> list[Values]:
-    """Find the objects in a JSON value: in a list, below a key, or column by column as pandas writes them."""
+    """Find the objects in a JSON value: in a list, below a key, by id, or column by column as pandas writes them.
+
+    In a list of strings, each becomes an object with a "text"; in a list of lists, each is a row of a table.
+    """
     if isinstance(content, list):
         if all(isinstance(item, dict) for item in content):
             objects = content

@@ -162,7 +162,7 @@ class CutVocabulary:
 
 
 def exhaustive(subject: Writer) -> float:
-    """Count how many of the five best outputs a wide beam misses.
+    """Count at how many of the five best ranks the outputs of a wide beam and of an exhaustive search differ.
 
     The candidates are all texts of up to three tokens from a vocabulary of four.
     """

@@ -76,7 +76,7 @@ class Subject(ABC):
     def media(self, length: int) -> Float[Tensor, "N ..."]:
         """Sample audio with `length` frames, an image with as many rows of patches, or a video with as many tubelets.
 
-        The rows and tubelets are limited to the number in the recipe.
+        Beyond the number of rows or tubelets in the recipe, counting starts again from 1.
         """
         image, video = self.recipe.image, self.recipe.video
         rows, tubelets = (1 + (length - 1) % most for most in (image.grid[0], video.frames // video.tubelet))
@@ -173,7 +173,7 @@ class RowSubject(Subject):
         return list(answers) if answers.dim() == 2 else real_rows(answers, padding_mask)
 
     def loss(self, model: Any, examples: Sequence[Example]) -> Loss:
-        """Compute the cross-entropy of the first class; for a sentence encoder, the sum of its vectors."""
+        """Compute the cross-entropy of the first class; for a sentence encoder or one output, the sum of outputs."""
         outputs = torch.cat([rows.reshape(-1, rows.size(-1)) for rows in self.outputs(model, examples)]).float()
         plain = isinstance(model, SentenceEncoder) or outputs.size(-1) == 1
         terms = outputs.sum(-1) if plain else -outputs.log_softmax(-1)[:, 0]
@@ -279,7 +279,7 @@ def subject_of(loaded: LoadedModel, seed: int = 0) -> Subject:
     """Return the subject for a loaded model; it samples its own inputs, and each seed gives different ones.
 
     Raises:
-        InputError: the model does not read texts, images or audio, or only looks up single words.
+        InputError: the model does not read texts, images, audio or videos, or only looks up single words.
     """
     recipe, vocabulary = loaded.recipe, min(loaded.tokenizers.sizes)
     if recipe.data.modality != "text":

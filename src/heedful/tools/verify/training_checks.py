@@ -78,7 +78,10 @@ def several_batches(subject: Subject, loaded: LoadedModel) -> float:
 def train_copy(
     subject: Subject, recipe: Recipe, reducer: Reducer = SINGLE_PROCESS, between: Callable | None = None
 ) -> TrainingStep:
-    """Train a copy of a model for a few updates of two batches each; `between` is called halfway through."""
+    """Train a copy of a model for a few updates of two batches each.
+
+    `between` is called halfway through, and returns the training step to continue with.
+    """
     step = training_step(subject, recipe, reducer)
     halves = [batch_of(subject, subject.examples[half::2]) for half in (0, 1)]
     for number in range(1, UPDATES + 1):

@@ -1,6 +1,6 @@
 """Train a model in one of several processes: the program that `heedful verify` runs in each of its two processes.
 
-Arguments: the model folder, a seed, and the user's modules that it needs.
+Arguments: a folder that contains the model in `model`, a seed, and the user's modules that the model needs.
 """
 
 import sys
@@ -22,7 +22,7 @@ from heedful.tools.verify.training_checks import MAX_WAIT, train_copy, weight_fi
 
 
 def main(folder: Path, seed: int, modules: Sequence[str]) -> None:
-    """Train the model in a folder together with the other process, and write the weights next to it.
+    """Train the model in `folder / "model"` together with the other process, and write the weights to `folder`.
 
     First both processes have all weights; then, if possible, the weights are sharded.
     """

@@ -14,7 +14,7 @@ FEATURES, MODEL = (onnxruntime.InferenceSession(FOLDER / name) for name in ("fea
 
 
 def read(file: str) -> np.ndarray:
-    """Return the samples of a WAV file, averaged over its channels and, if it is too short, padded with silence."""
+    """Return the samples of a WAV file, averaged over its channels, cut or padded with silence to a valid length."""
     with wave.open(file) as clip:
         if clip.getsampwidth() != 2 or clip.getframerate() != CONFIG["rate"]:
             sys.exit(f"{file}: convert it to 16 bits at {CONFIG['rate']} Hz")

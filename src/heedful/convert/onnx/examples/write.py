@@ -21,7 +21,7 @@ def predict(texts: list[str]) -> list[list[int]]:
     """Return the token ids of the output for each text."""
     rows = SOURCE.encode_batch(texts)
     ids, mask = np.array([row.ids for row in rows]), np.array([row.attention_mask for row in rows])
-    # The limit counts from the length of the source without its <eos>.
+    # The limit grows with the length of the source, without its <eos>, up to a maximum.
     limits = np.minimum(mask.sum(1) - 1 + CONFIG["max_extra_tokens"], CONFIG["max_target_tokens"])
     keys, values, mask = ENCODER.run(None, {"input_ids": ids, "attention_mask": mask})
     source = {"cross_keys": keys, "cross_values": values, "cross_mask": mask}
