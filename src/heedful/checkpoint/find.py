@@ -71,7 +71,7 @@ def find_model(path: str | Path) -> Path:
 
 
 def model_in(folder: Path) -> Path | None:
-    """Find the model in a folder: a model folder itself, or the final model of a run, or a checkpoint.
+    """Find the model in a folder: the folder itself if it is a model folder, or a run's final model or checkpoint.
 
     Without a final model, a run's best checkpoint is returned, or else its latest; None if there is none.
     """

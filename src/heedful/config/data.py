@@ -192,7 +192,7 @@ class MaskingConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerConfig:
-    """Tokenizer settings. Special tokens are fixed: <pad> 0, <unk> 1, <bos> 2, <eos> 3, with `mask` <mask> 4.
+    """Tokenizer settings. Special tokens have fixed ids: <pad> 0, <unk> 1, <bos> 2, <eos> 3; `mask` adds <mask> 4.
 
     In BERT's terms, <bos> is [CLS] and <eos> is [SEP].
     """

@@ -17,6 +17,6 @@ def usable_cores() -> int:
 
 
 def allowed_cores() -> list[int]:
-    """Return the numbers of the CPU cores on which this process may run; on macOS, these are all cores."""
+    """Return the numbers of the CPU cores on which this process may run; on macOS, that is every core."""
     process = psutil.Process()
     return process.cpu_affinity() if hasattr(process, "cpu_affinity") else list(range(psutil.cpu_count() or 1))

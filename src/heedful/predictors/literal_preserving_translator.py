@@ -359,7 +359,7 @@ class Reading(NamedTuple):
 
 
 def loops(text: str, translation: str) -> bool:
-    """Return True if a translation has some three words at least four times, twice as often as its source has any."""
+    """Return True if a translation repeats a trigram at least 4 times, and twice as often as its source repeats any."""
 
     def most_repeated(text: str) -> int:
         words = re.findall(r"\w+", text.lower())

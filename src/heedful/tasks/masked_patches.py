@@ -41,7 +41,7 @@ class MaskedPatchBatch:
     inputs: Float32[Tensor, "B H W C"]
     padding_mask: Bool[Tensor, "B H"]
     masked: Bool[Tensor, "B R Q"]
-    tokens: int  # positions of the inputs in the layers of the model
+    tokens: int  # number of positions in the model's layers, summed over the inputs
     counts: tuple[int, ...]  # the number of masked patches
 
 

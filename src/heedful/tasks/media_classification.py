@@ -37,7 +37,7 @@ class MediaBatch:
     inputs: Float32[Tensor, "B N *F"]
     padding_mask: Bool[Tensor, "B N"]
     shares: Float32[Tensor, "B C"]
-    tokens: int  # positions of the inputs in the layers of the model
+    tokens: int  # number of positions in the model's layers, summed over the inputs
     counts: tuple[int, ...]  # the number of examples
 
 

@@ -18,8 +18,8 @@ TASK = "image_text_retrieval"
 class DualEncoderConfig(TransformerSettings, TextModelConfig):
     """Dual encoder settings (CLIP, Radford et al. 2021): two Transformers, one for images and one for texts.
 
-    The keys of a Transformer describe the image encoder. The text encoder has separate keys, which begin with `text_`,
-    and no norm on its embeddings; it shares the other keys.
+    The keys of a Transformer describe the image encoder. The text encoder has separate keys for its sizes, such as
+    `text_d_model`, and no norm on its embeddings; it shares the other keys.
     """
 
     architecture: str = "dual_encoder"

@@ -33,7 +33,7 @@ from heedful.tools.proposals.text_statistics import StatisticsBuilder, TextStati
 
 
 class Contradictions(NamedTuple):
-    """Equal texts with different labels: their number, and the lines, from 1, of two examples of one such text."""
+    """Texts that occur with different labels: their number, and the lines (from 1) of two examples of one of them."""
 
     texts: int
     lines: tuple[int, int] | None

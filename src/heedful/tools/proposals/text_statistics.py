@@ -39,7 +39,7 @@ def is_spaceless(script: str | None, characters: int, words: int) -> bool:
 class TextStatistics:
     """Statistics of a list of texts; an array has one value per text, (n,)."""
 
-    script: str | None  # the script of at least half of the letters; None if no script that filters support has so many
+    script: str | None  # the script of at least half of the letters; None if there is none that filters support
     alphabet: int  # number of distinct characters
     characters: np.ndarray
     words: np.ndarray  # number of words, separated by spaces
