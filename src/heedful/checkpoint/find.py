@@ -64,9 +64,11 @@ def find_model(path: str | Path) -> Path:
             f"{folder} is a run that has no checkpoint or model yet; continue it with `heedful train RECIPE --out "
             f"{folder}`"
         )
-    advice = yours or "give a model folder, a checkpoint or a run"
+    files = f"no {MANIFEST}, no model/{MANIFEST} and no checkpoints"
     raise InputError(
-        f"{folder} is not a heedful model: it has no {MANIFEST}, no model/{MANIFEST} and no checkpoints; {advice}"
+        f"{folder} is not a heedful model, but contains {'one' if len(runs) == 1 else 'several'}; {yours}"
+        if runs
+        else f"{folder} is not a heedful model: it has {files}; give a model folder, a checkpoint or a run"
     )
 
 

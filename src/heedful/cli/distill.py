@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from heedful.config.schema import Recipe
 
 SOURCES, TRANSLATIONS = "sources", "translations"
-TASKS = ("translation", "summarisation", "text_to_text")
+SUPPORTED = ("translation", "summarisation", "text_to_text")
+TASKS = '"translation", "summarisation" or "text_to_text"'  # the same in an error
 
 
 def distill(
@@ -77,13 +78,13 @@ def distill(
 
     file = recipe_file(recipe)
     student = load_recipe(file, data_root=data)
-    if student.task not in TASKS:
-        raise InputError(f'{file}: the task is "{student.task}", but distillation supports only {", ".join(TASKS)}')
+    if student.task not in SUPPORTED:
+        raise InputError(f'{file}: the task is "{student.task}", but for distillation, it must be {TASKS}')
     if not student.data.train:
         raise InputError(f"{file}: has no training data to translate; set data.train")
     for model in teacher:  # before anything is written
-        if (task := recipe_of(model).task) not in TASKS:
-            raise InputError(f'--teacher {model}: its task is "{task}", but a teacher needs one of {", ".join(TASKS)}')
+        if (task := recipe_of(model).task) not in SUPPORTED:
+            raise InputError(f'--teacher {model}: its task is "{task}", but that of a teacher must be {TASKS}')
     for path in sources or ():
         check_text(path)
     values, _ = read_toml(file)

@@ -128,7 +128,9 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
     check_empty(folder)
     supported = "GGUF export supports only Llama-architecture models"
     if not issubclass(find_task(model.recipe.task), LLAMA.tasks):
-        raise InputError(f"{supported}; {model.recipe.name} is {kind_of_model(model.recipe.task)}")
+        raise InputError(
+            f"{supported}, but this is {kind_of_model(model.recipe.task)}; choose another format with --to"
+        )
     try:
         settings, weights, absent = llama_form(model)
     except InputError as error:

@@ -122,6 +122,8 @@ def _text_entries(rows: Iterable[bytes], path: Path, first: int, size: int | Non
         size = len(fields) - 1 if size is None else size
         word = fields[:-size] if size > 0 else []
         if not word or (len(word) > 1 and _is_number(word[-1])):
+            if size <= 0 and number == first == 1:
+                raise InputError(f"{path}, line 1: is not a word followed by numbers; is it a word vector file?")
             count = counted(max(len(fields) - 1, 0), "numbers")
             promise = "the first line announces" if first > 1 else "the first vector has"
             remedy = "check the file"

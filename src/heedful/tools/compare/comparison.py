@@ -80,7 +80,7 @@ class ComparisonRun:
             # Nothing is trained until all systems can be compared.
             if failures := [entry.failure for entry in self.entries if entry.error]:
                 summary = (
-                    f"{len(failures)} of {len(self.entries)} systems cannot be compared, so nothing was trained; "
+                    f"{len(failures)} of {len(self.entries)} systems cannot be compared, so no system was trained; "
                     f"correct or remove {'it' if len(failures) == 1 else 'them'}"
                 )
                 raise InputError("\n  ".join([summary, *failures]))
