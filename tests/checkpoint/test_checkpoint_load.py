@@ -202,6 +202,15 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
         find_model(tmp_path)
 
 
+def test_a_folder_of_models_names_them(model_folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(model_folder, tmp_path / "all/a")
+    with pytest.raises(InputError, match=r"is not a heedful model, but contains one; give \S+/all/a$"):
+        find_model(tmp_path / "all")
+    shutil.copytree(model_folder, tmp_path / "all/b")
+    with pytest.raises(InputError, match=r"but contains several; give \S+/all/a or \S+/all/b$"):
+        find_model(tmp_path / "all")
+
+
 def test_weights_that_do_not_fit_are_listed(tmp_path: Path, checkpoint_of: Maker) -> None:
     made = checkpoint_of(3)
     missing, wrong, *_ = made.weights

@@ -1,5 +1,6 @@
 """`heedful distill`: a student's recipe, whose training set is what a teacher makes of the given sources."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from invocation import invoke
 
 import heedful
 from heedful.architectures import EncoderDecoder, weights
-from heedful.checkpoint import write_model
+from heedful.checkpoint import load_model, write_model
 from heedful.config.load import load_recipe
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.data.readers.corpus import read_pairs
@@ -131,6 +132,17 @@ def test_a_recipe_without_pairs_is_refused_before_anything_is_translated(student
     with pytest.raises(InputError, match=message):
         run(student, "--teacher", teacher, "--out", tmp_path / "out")
     assert not (tmp_path / "out/sources").exists()
+
+
+def test_a_teacher_of_another_task_is_refused_before_anything_is_written(student, teacher, tmp_path):
+    other = load_model(teacher)
+    recipe = replace(other.recipe, task="classification")
+    write_model(tmp_path / "classes", recipe, other.tokenizers, weights(other.model))
+    with pytest.raises(
+        InputError, match=r'its task is "classification", but that of a teacher must be "translation", '
+    ):
+        run(student, "--teacher", tmp_path / "classes", "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_another_recipe_in_the_folder_is_not_replaced(student, teacher, tmp_path):

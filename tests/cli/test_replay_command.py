@@ -39,3 +39,5 @@ def test_json_has_all_digits(run):
 def test_an_update_that_was_never_computed_is_an_error(run):
     with pytest.raises(InputError, match="update 999 is too late: the newest checkpoint is from update 13"):
         invoke("replay", run, 999)
+    with pytest.raises(InputError, match=r"choose an update up to 13$"):  # its recipe ends the run there
+        invoke("replay", run, 14)

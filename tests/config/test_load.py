@@ -177,6 +177,7 @@ def test_an_override_that_does_not_fit_is_named_with_its_remedy(file: Path) -> N
         ),
         (["name=1979-05-27"], '--set name=1979-05-27: name must be text in quotes, but is [["1979-05-27"]]'),
         (["data.labels=1979-05-27"], "--set data.labels=1979-05-27: data.labels.0 must be text in quotes"),
+        (['data.train=["b.tsv"]'], '--set data.train=["b.tsv"]: data.train.0 must be a table, but is "b.tsv"'),
         (["train.device=gpu"], '--set train.device=gpu: train.device = "gpu" is not a device; use "auto", "cpu",'),
     ],
 )

@@ -147,7 +147,10 @@ def test_the_log_has_each_update_once_and_no_times(text, tmp_path):
 
 def test_training_stops_when_validation_no_longer_improves(text, tmp_path):
     settings = recipe(text, optimizer={"lr": 1e-12}, train={"patience": 2, "validate_every": 3, "best": "bleu"})
-    assert train(settings, tmp_path / "run").update == 9
+    assert "stopped early after update 9: no improvement in the last 2 validations" in told_by(
+        settings, tmp_path / "run"
+    )
+    assert newest(tmp_path / "run").name == "step-00000009"
 
 
 def test_training_stops_after_the_last_epoch_and_knows_when_that_will_be(text, tmp_path, monkeypatch):

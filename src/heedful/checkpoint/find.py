@@ -4,6 +4,7 @@ Without torch.
 """
 
 import logging
+from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
@@ -37,11 +38,15 @@ def find_model(path: str | Path) -> Path:
     if model := model_in(folder):
         return model
     runs = _runs_in(folder)
-    yours = f"give {' or '.join(runs)}" if runs else ""
     if str(path) in bundled_names():
-        remedy = f"; to use your own, {yours}" if runs else ""
+        remedy = f"; to use your own, give {either(runs)}" if runs else ""
         LOG.warning("the folder %s does not contain a model; using the bundled model of that name%s", path, remedy)
         return BUNDLED / str(path)
+    raise _not_a_model(folder, runs)
+
+
+def _not_a_model(folder: Path, runs: Sequence[str]) -> InputError:
+    """Return an error that says what a folder is instead of a model; `runs` are the folders in it that have a model."""
     names = {path.name for path in folder.iterdir()}
     other_format = ""
     if "model.bin" in names and names & {"config.json", "vocabulary.txt", "vocabulary.json", "shared_vocabulary.json"}:
@@ -51,24 +56,25 @@ def find_model(path: str | Path) -> Path:
     ):
         other_format = "Hugging Face"
     if other_format:
-        raise InputError(
+        return InputError(
             f"{folder} is a model in {other_format} format, not a heedful model; convert it first: "
             f"heedful convert {folder} --out NAME, and use NAME"
         )
     if (folder / FILE).is_file():
-        raise InputError(
+        return InputError(
             f"{folder} is a recipe, not a model; train it with `heedful train {folder} --out RUN`, then give RUN"
         )
     if (folder / LOCK).is_file():
-        raise InputError(
+        return InputError(
             f"{folder} is a run that has no checkpoint or model yet; continue it with `heedful train RECIPE --out "
             f"{folder}`"
         )
-    files = f"no {MANIFEST}, no model/{MANIFEST} and no checkpoints"
-    raise InputError(
-        f"{folder} is not a heedful model, but contains {'one' if len(runs) == 1 else 'several'}; {yours}"
-        if runs
-        else f"{folder} is not a heedful model: it has {files}; give a model folder, a checkpoint or a run"
+    if runs:
+        number = "one" if len(runs) == 1 else "several"
+        return InputError(f"{folder} is not a heedful model, but contains {number}; give {either(runs)}")
+    return InputError(
+        f"{folder} is not a heedful model: it has no {MANIFEST}, no model/{MANIFEST} and no checkpoints; give a model "
+        "folder, a checkpoint or a run"
     )
 
 

@@ -13,13 +13,13 @@ from heedful.cli import options
 from heedful.cli.answering import recipe_of, settings
 from heedful.config.schema import CorpusConfig, DecodeConfig
 from heedful.errors import InputError
+from heedful.wording import either
 
 if TYPE_CHECKING:
     from heedful.config.schema import Recipe
 
 SOURCES, TRANSLATIONS = "sources", "translations"
-SUPPORTED = ("translation", "summarisation", "text_to_text")
-TASKS = '"translation", "summarisation" or "text_to_text"'  # the same in an error
+TASKS = ("translation", "summarisation", "text_to_text")  # of the student and its teachers
 
 
 def distill(
@@ -78,13 +78,14 @@ def distill(
 
     file = recipe_file(recipe)
     student = load_recipe(file, data_root=data)
-    if student.task not in SUPPORTED:
-        raise InputError(f'{file}: the task is "{student.task}", but for distillation, it must be {TASKS}')
+    supported = either(f'"{task}"' for task in TASKS)
+    if student.task not in TASKS:
+        raise InputError(f'{file}: the task is "{student.task}", but for distillation, it must be {supported}')
     if not student.data.train:
         raise InputError(f"{file}: has no training data to translate; set data.train")
     for model in teacher:  # before anything is written
-        if (task := recipe_of(model).task) not in SUPPORTED:
-            raise InputError(f'--teacher {model}: its task is "{task}", but that of a teacher must be {TASKS}')
+        if (task := recipe_of(model).task) not in TASKS:
+            raise InputError(f'--teacher {model}: its task is "{task}", but that of a teacher must be {supported}')
     for path in sources or ():
         check_text(path)
     values, _ = read_toml(file)

@@ -138,7 +138,7 @@ def transcribe(
     if form in SINGLE and len(sources) > 1 and out is None:
         raise InputError(
             f"--format {form}: is for one audio file, but there are {len(sources)}; give --out FOLDER, "
-            "so that each has a file of its own"
+            "so that each has a separate file"
         )
     check_output(output, *(source.content for source in sources if isinstance(source.content, Path)))
     paths = transcript_paths(out, sources, form) if out else {}

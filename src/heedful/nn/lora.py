@@ -53,7 +53,8 @@ class Adapter(NamedTuple):
         """Merge the updates into the weights of the layers; the model's outputs stay the same up to rounding."""
         scale, merged = self.config.alpha / self.config.rank, dict(weights)
         for name, (a, b) in self.updates.items():
-            weight, precision = f"{name}.weight", torch.promote_types(a.dtype, torch.float32)
+            weight = f"{name}.weight"
+            precision = torch.promote_types(a.dtype, torch.float32)
             merged[weight] = merged[weight] + (scale * b.to(precision) @ a.to(precision)).to(merged[weight])
         return merged
 
