@@ -76,21 +76,22 @@ def load(
 ) -> "AnyPredictor":
     """Load a trained model for use, as a `Translator` or the predictor of another task.
 
-    Pass the class of its predictor, as in `heedful.load("runs/reviews", as_=Classifier)`, to get a static type.
+    Pass the predictor class, as in `heedful.load("runs/reviews", as_=Classifier)`, to get a static type.
 
     Args:
-        model: the folder of a model, a checkpoint or a run; the name of a bundled model, such as "en-de"; or
+        model: The folder of a model, a checkpoint or a run; the name of a bundled model, such as "en-de"; or
             "hf:OWNER/NAME" or "hf:OWNER/NAME@REVISION", a model on the Hugging Face Hub, which is downloaded.
-        device: the device to run on: "auto", "cpu", "cuda", or a torch device.
+        device: The device to run on: "auto", "cpu", "cuda", or a torch device.
         precision: "float32"; or "int8", which needs a quarter of the memory for the weights, is usually faster for many
-            texts, and changes results slightly. It is supported only by CTranslate2: pass an `engine` with it.
-        as_: the predictor class, from `heedful.predictors`; by default, that of the model's task. Any model with a
-            single text input, such as a BERT or a GPT, can be loaded as a `Retriever`: its sentence vectors are the
-            means of its hidden states.
-        task: the task that the model must have, as in its recipe; by default, any task. "ranking" loads a `Retriever`.
-        engine: the inference engine: "torch"; "ctranslate2", on a CPU, for text-to-text models, greedy decoding and
-            scoring with language models, encoder vectors, and Whisper models; or "auto", which is CTranslate2 if its
-            results are identical with the settings in the recipe.
+            texts at once, and changes results slightly. "int8" needs `engine="ctranslate2"` or `engine="auto"`.
+        as_: The predictor class, from `heedful.predictors`; by default, the class for the model's task. Any model with
+            a single text input, such as a BERT or a GPT, can be loaded as a `Retriever`: the vector of a sentence is
+            then the mean of the model's hidden states.
+        task: The task that the model must have, as named in a recipe; by default, any task. "ranking" loads any model
+            with a single text input as a `Retriever`.
+        engine: The inference engine: "torch"; "ctranslate2", which runs on CPUs and supports text-to-text models,
+            language models (greedy decoding and scoring only), sentence vectors, and Whisper models; or "auto", which
+            selects CTranslate2 if, with the recipe's settings, its results are identical to those of torch.
     """
     from heedful.errors import InputError
     from heedful.predictors.predictor import described
@@ -134,22 +135,23 @@ def train(
     `heedful.train("recipes/scenes-en-de", set={"train.max_updates": 100}).predictor.translate("Some text.")` trains
     and uses a translator.
 
-    Ctrl-C finishes the update and saves before it raises a KeyboardInterrupt; the same call resumes.
+    After Ctrl-C, the current update is finished and the run is saved before a KeyboardInterrupt is raised. The same
+    call then resumes the run.
 
     Args:
-        recipe: a TOML file or a folder with a `config.toml`; or a `Recipe`, or nested mappings with the same tables.
-        out: the run folder; by default "runs/NAME", with the recipe's name.
-        data: the folder that relative data paths in the recipe start from; by default, the folder given in the recipe.
-            Or the training data: an iterable of rows (dictionaries, tuples or strings), a dictionary of columns, or a
-            data frame; or a dictionary of these with the keys "train", "valid" and "test". Images, audio and videos are
-            files, bytes, Pillow images, arrays or tensors.
-        set: settings that override the recipe, such as `{"train.seed": 2}` or `{"train": {"seed": 2}}`.
-        console: the console for progress; by default, standard error or the output of a notebook cell.
+        recipe: A TOML file or a folder with a `config.toml`; or a `Recipe`, or nested mappings with the same tables.
+        out: The run folder; by default "runs/NAME", where NAME is the recipe's name.
+        data: Either the folder that relative data paths in the recipe start from (by default, the folder given in the
+            recipe), or the training data. Training data is an iterable of rows (dictionaries, tuples or strings), a
+            dictionary of columns, or a data frame; or a dictionary of these with the keys "train", "valid" and "test".
+            Images, audio and videos are files, bytes, Pillow images, arrays or tensors.
+        set: Settings that override the recipe, such as `{"train.seed": 2}` or `{"train": {"seed": 2}}`.
+        console: The console for progress; by default, standard error or the output of a notebook cell.
             `rich.console.Console(quiet=True)` shows nothing.
-        callbacks: objects with one or more of the methods `on_update(event)`, `on_validation(event)` and
+        callbacks: Objects with one or more of the methods `on_update(event)`, `on_validation(event)` and
             `on_end(event)`; see `heedful.training.callbacks`. If one raises an exception, the run is saved and the
             exception is raised here. With several processes, only the first one calls its callbacks.
-        allow_change: recipe keys, such as "optimizer.lr", whose values may differ from those of the resumed run.
+        allow_change: Recipe keys, such as "optimizer.lr", whose values may differ from those of the resumed run.
 
     Returns:
         The result of the run: its folder, its scores, its log, and the model, ready for use.
@@ -174,25 +176,26 @@ def export(
     *,
     private: bool = False,
 ) -> "Export":
-    """Export a trained model for other machines or programs, as `heedful export` does, and compare the outputs.
+    """Export a trained model for other machines or programs, as `heedful export` does, and check its outputs.
 
     `heedful.export("en-de", "out", to="ctranslate2", precision="int8")` writes a folder for `ctranslate2.Translator`.
 
     Args:
-        model: a model as in `load`.
-        folder: a new or empty folder; with `push`, by default a temporary one.
-        to: the format, a name in `heedful.registry.EXPORTERS`.
-        precision: the data type of the stored weights; by default, the format's first one, such as "float32".
-        inputs: texts, or file names for an image or audio model, on which the exported model is compared with the
+        model: A model as in `load`.
+        folder: A new or empty folder to write; with `push`, by default a temporary folder.
+        to: The format, a name in `heedful.registry.EXPORTERS`.
+        precision: The data type of the stored weights; by default, the format's first one, such as "float32".
+        inputs: Texts, or file names for an image or audio model, on which the exported model is compared with the
             original; by default, the recipe's validation set.
-        source_language: the ISO 639 code of the source language, such as "en"; by default, that of the recipe.
-        target_language: the code of the target language.
+        source_language: The ISO 639 code of the source language, such as "en"; by default, as in the recipe.
+        target_language: The ISO 639 code of the target language; by default, as in the recipe.
         push: "hf:OWNER/NAME" or "hf:OWNER/NAME@BRANCH", a Hugging Face Hub repository to upload the folder to in one
             commit. It is created if it does not exist.
         private: True to create a private repository.
 
     Returns:
-        The number of parameters, the agreement of the outputs, notes, and the URL of the commit.
+        The number of parameters, the agreement of the outputs, notes on the export, and with `push` the URL of the
+            commit.
 
     Raises:
         InputError: the format cannot represent the model; the message lists the settings that it supports.
@@ -211,7 +214,8 @@ def export(
         return exported if push is None else replace(exported, commit=hub.push(out, push, private=private))
 
 
-# `heedful.train` was a package that is now `heedful.training`: `import heedful.train.in_process` finds it here.
+# The package `heedful.training` was named `heedful.train` in version 0.1. The function gets the package's attributes:
+# `heedful.train.in_process` still works after `import heedful.train.in_process`.
 train.__dict__ = former_names.install()
 
 
@@ -237,17 +241,19 @@ def trace(
 ) -> "Trace | list[Trace]":
     """Run a model on one text, or on each of several texts, and record its intermediate values.
 
-    A language model reads only the text; to trace a continuation as well, pass it as the target.
+    With a language model, only the given text is traced; to trace a continuation as well, pass it as the target.
 
-    `heedful.trace("en-de", "Two dogs are running.")["dec.0.cross.attn"]` is the cross-attention of the first layer.
+    `heedful.trace("en-de", "Two dogs are running.")["dec.0.cross.attn"]` contains the cross-attention weights of the
+    first decoder block.
 
     Args:
-        model: a model as in `load`, or a predictor.
-        text: the input. A string gives one trace, an iterable of strings a list of traces.
+        model: A model as in `load`, or a predictor.
+        text: The input. A string gives one trace, an iterable of strings a list of traces.
             For an image or audio model: a file name, the bytes of a file, or an array of pixels or samples.
-        target: an output to trace instead of the one that a translator or captioner generates; the continuation to
-            trace with a language model; or the second text of a pair. A target belongs to one text.
-        keep: names of `heedful.inspector.capture.taps`, or patterns such as "dec.*.cross.attn".
+        target: An output to trace instead of the one that a translator or captioner generates; the continuation to
+            trace with a language model; or the second text of a pair. Allowed only with a single text.
+        keep: Names of the tensors to record, listed in `heedful.inspector.capture.taps`, or patterns such as
+            "dec.*.cross.attn".
     """
     from heedful.errors import InputError
     from heedful.inspector.capture.forward_inputs import user_input
@@ -266,16 +272,16 @@ def trace(
 def look(
     model: "str | Path | AnyPredictor", text: str, target: str | None = None, head: tuple[str, int] | None = None
 ) -> "View":
-    """Return an interactive page, the inspector, which shows a model's computation on a text.
+    """Return the inspector, an interactive page that shows a model's computation on a text.
 
-    A notebook displays the page, and `heedful.look("en-de", "Two dogs are running.").save("page.html")` writes a file
-    that any browser opens without a server.
+    A notebook displays the page. `heedful.look("en-de", "Two dogs are running.").save("page.html")` writes a file that
+    any browser can open without a server.
 
     Args:
-        model: a model as in `load`, or a predictor.
-        text: the input; a language model continues it. For an image or audio model: a file name.
-        target: an output to show instead of the model's, as in `trace`.
-        head: the attention head whose formula the page shows step by step, such as ("dec.1.cross", 2), counted from 0
+        model: A model as in `load`, or a predictor.
+        text: The input; a language model continues it. For an image or audio model: a file name.
+        target: An output to show instead of the model's, as in `trace`.
+        head: The attention head whose formula the page shows step by step, such as ("dec.1.cross", 2), counted from 0
             as in a trace; by default, the first head of the last block.
     """
     from heedful.inspector.look import Question

@@ -33,7 +33,7 @@ class RunError(HeedfulError):
 
 
 class DivergedError(RunError):
-    """Failure of a run due to infinite or NaN gradients, which needs other settings."""
+    """Failure of a run because too many updates in a row had no finite gradient; other settings are needed."""
 
     exit_code = 3
 
@@ -41,7 +41,7 @@ class DivergedError(RunError):
 class Interrupted(HeedfulError):
     """Interruption of a long-running operation by Ctrl-C; the message says what was saved, and how to resume."""
 
-    exit_code = 130  # what shells expect after Ctrl-C
+    exit_code = 130  # 128 + SIGINT, which shells expect after Ctrl-C
 
 
 class Terminated(Interrupted):

@@ -18,10 +18,10 @@ PACKAGE = "heedful."
 
 
 class FormerNames(MetaPathFinder, Loader):
-    """Finder of modules by their former names; it returns the current module itself, so that classes are the same.
+    """Finder of modules by their former names: both names give the same module, and therefore the same classes.
 
     Args:
-        names: Current names by former name. If a package is listed, its modules need not be.
+        names: Current names by former name. Modules of a listed package need not be listed themselves.
     """
 
     def __init__(self, names: dict[str, str]) -> None:
@@ -40,7 +40,7 @@ class FormerNames(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self, origin=current, is_package=True) if current else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Import the current module, and warn."""
+        """Import and return the current module, with a DeprecationWarning."""
         current = str(spec.origin)
         warnings.warn(f"{spec.name} is now {current}; import that", DeprecationWarning, stacklevel=2)
         module = import_module(current)
@@ -54,7 +54,7 @@ class FormerNames(MetaPathFinder, Loader):
 
 
 def install() -> dict[str, object]:
-    """Make imports find modules by their former names; return the names in `heedful.training`, for `heedful.train`."""
+    """Make modules importable by their former names; return the namespace of the former package `heedful.train`."""
     text = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
     names = dict(line.split() for line in text.splitlines())
     sys.meta_path.insert(0, FormerNames({PACKAGE + former: PACKAGE + current for former, current in names.items()}))

@@ -25,7 +25,7 @@ ROWS = 64  # tokens are padded with zeros to a multiple of this, because CPU ker
 class Loss:
     """Loss of a batch as sums over tokens or examples, and their count, so that losses of different batches add up."""
 
-    sum: Float[Tensor, ""]  # the loss to minimise, such as smoothed cross-entropy in nats; has the gradient
+    sum: Float[Tensor, ""]  # the loss to minimise, such as smoothed cross-entropy in nats; differentiable
     nll: Float[Tensor, ""]  # loss without smoothing, such as the negative log-likelihood in nats, for the perplexity
     count: int
 
@@ -48,8 +48,8 @@ def cross_entropy(
     The logits of only a few rows are in memory at a time. The forward pass also computes the gradient, unless gradients
     are turned off, as in validation. The smoothed target gives probability 1 - smoothing to the correct token, and
     spreads the rest evenly over all V tokens (Szegedy et al. 2016, as in Vaswani et al. 2017, section 5.4). The
-    negative log-likelihood of a token is at most 87 nats, that of the smallest float32 number; its gradient is not
-    bounded.
+    negative log-likelihood of a token is clipped to 87 nats, where the probability is the smallest normal float32
+    number; its gradient is not clipped.
     """
     # Logits of a batch of 25,000 tokens over 37,000 words would be 3.7 GB, and their gradient as much again.
     compute = FusedCrossEntropy.apply if torch.is_grad_enabled() else cross_entropy_sums
@@ -73,7 +73,7 @@ def label_cross_entropy(
     if weights is None:
         total = F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum")
     else:
-        # Not torch's class weights, which with smoothing would weight the other classes of the smoothed target.
+        # Not torch's argument `weight`, which weights each class of the smoothed target by its own weight.
         each = F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="none")
         total = (weights[target] * each).sum()
     return Loss(total, F.cross_entropy(logits, target, reduction="sum").detach(), target.numel())
@@ -85,15 +85,15 @@ def share_cross_entropy(
     smoothing: float = 0.0,
     weights: Float[Tensor, " V"] | None = None,
 ) -> Loss:
-    """Compute the cross-entropy over a few classes for examples with soft labels, a share of each class, in float32.
+    """Compute the cross-entropy over a few classes in float32 for soft labels, which give each class a share.
 
-    With `weights`, it is the sum of the class losses, each times its share and its weight.
+    With `weights`, the loss of an example is the sum of its class losses, each times the share and weight of the class.
     """
     logits = logits.float()
     if weights is None:
         total = F.cross_entropy(logits, shares, label_smoothing=smoothing, reduction="sum")
     else:
-        # Smoothing acts on log p, so that it is weighted by the true classes, as in `label_cross_entropy`.
+        # Log p is smoothed, not the shares: the true classes determine the weights, as in `label_cross_entropy`.
         log_p, weighted = logits.log_softmax(-1), shares * weights
         smoothed = (1 - smoothing) * log_p + smoothing * log_p.mean(-1, keepdim=True)
         total = -(weighted * smoothed).sum()
@@ -101,25 +101,25 @@ def share_cross_entropy(
 
 
 def squared_error(predicted: Float[Tensor, "N F"], target: Float[Tensor, "N F"]) -> Loss:
-    """Compute the squared error of vectors in float32; that of a vector is the mean over its F values."""
+    """Compute the squared error in float32: for each vector, the mean over its F values."""
     # With the mean over F, losses of patches of different sizes are comparable.
     total = (predicted.float() - target).square().mean(-1).sum()
     return Loss(total, total.detach(), len(target))
 
 
 def contrastive_loss(scores: Float[Tensor, "N N"], positives: Bool[Tensor, "N N"], smoothing: float) -> Loss:
-    """Compute the cross-entropy of each query's own candidate, with the others in the batch as negatives.
+    """Compute the cross-entropy of each query's candidate, with in-batch negatives (Henderson et al. 2017, 4.4).
 
-    These are in-batch negatives (Henderson et al. 2017, section 4.4). The own candidate of a query (row) is on the
-    diagonal; `positives` is True wherever a candidate belongs to a query. CLIP uses the mean of the losses over rows
-    and over columns of `scores` (Radford et al. 2021, figure 3).
+    Each query is a row of `scores`; its own candidate is on the diagonal. `positives` is True wherever a candidate
+    belongs to a query. CLIP uses the mean of the losses over rows and over columns of `scores` (Radford et al. 2021,
+    figure 3).
     """
     # Another candidate that also belongs to the query is not a negative: it is left out of the softmax.
     own = torch.eye(len(scores), dtype=torch.bool, device=scores.device)
     candidates = own | ~positives
     log_p = scores.masked_fill(~candidates, -torch.inf).log_softmax(-1)
     nll = -log_p.diagonal()
-    # The smoothed part is the mean only over candidates: log p of the others is minus infinity.
+    # Smoothing spreads probability only over candidates that are not excluded, whose log p is finite.
     mean = -log_p.masked_fill(~candidates, 0.0).sum(-1) / candidates.sum(-1)
     total = ((1 - smoothing) * nll + smoothing * mean).sum()
     return Loss(total, nll.sum().detach(), len(scores))
@@ -132,7 +132,7 @@ def reference_cross_entropy(
     smoothing: float,
     bias: Float[Tensor, " V"] | None = None,
 ) -> Loss:
-    """Compute `cross_entropy` with torch's functions, with all logits in memory, as a reference."""
+    """Compute the same as `cross_entropy` with torch's functions and all logits in memory, as a reference."""
     return label_cross_entropy(F.linear(hidden, weight, bias), target, smoothing)
 
 
@@ -161,7 +161,7 @@ def padded(hidden: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def row_blocks(hidden: Tensor, weight: Tensor) -> list[slice]:
-    """Divide rows of hidden states into blocks whose logits fit into memory."""
+    """Divide rows of hidden states into blocks of at most `LOGITS_AT_ONCE` logits, but at least `ROWS` rows."""
     rows = max(1, LOGITS_AT_ONCE.get(hidden.device.type, 2**22) // len(weight) // ROWS) * ROWS
     rows = min(rows, HALF_ROWS) if computes_in_half(hidden) else rows
     return [slice(start, start + rows) for start in range(0, hidden.size(0), rows)]
@@ -184,8 +184,8 @@ class FusedCrossEntropy(torch.autograd.Function):
     """Autograd function of the fused cross-entropy: sums of smoothed loss and negative log-likelihood, both float32.
 
     With p the softmax of the logits, the gradient of each logit is p - smoothing / V, minus 1 - smoothing for the
-    target. Only p needs a matrix: the contributions of the two other terms to hidden states and weights are added once,
-    without the logits.
+    target. Only p needs a matrix (N V), which is computed in blocks. The contributions of the two other terms to the
+    gradients of hidden states and weights are added once, without the logits.
     """
 
     @staticmethod
@@ -199,12 +199,12 @@ class FusedCrossEntropy(torch.autograd.Function):
         # Gradients of weights and bias are sums over all blocks, in float32: bfloat16 would lose small terms.
         hidden_grad, weight_grad = torch.empty_like(hidden), torch.zeros_like(weight, dtype=torch.float32)
         bias_grad = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
-        # The first term of the gradient, p. Padding adds nothing to the weights: its hidden states are zero.
+        # The first term of the gradient, p. Padding adds nothing to `weight_grad`: its hidden states are zero.
         for part in row_blocks(hidden, weight):
             p, target_logits[part], normalizer[part] = softmax_of(hidden[part], weight, bias, target[part])
             hidden_grad[part] = p @ weight
             weight_grad += p.T @ hidden[part]
-            # Padding rows also have a softmax, and are left out of the bias.
+            # Padding rows have a softmax too, and must not add to `bias_grad`.
             if bias_grad is not None:
                 bias_grad += p[: tokens - part.start].sum(0, dtype=torch.float32)
         hidden, target, hidden_grad, normalizer, target_logits = (

@@ -80,11 +80,11 @@ def orthogonal(matrices: Float[Tensor, "N M K"], dtype: torch.dtype) -> Float[Te
 
 
 class RowSGD(torch.optim.Optimizer):
-    """Stochastic gradient descent for tables in which few rows have gradients; lr applies to a single prediction.
+    """Stochastic gradient descent for tables of which few rows have gradients, with a learning rate per prediction.
 
     word2vec takes a step for each prediction, one after another (Mikolov et al. 2013b). Here all predictions in a batch
-    are one step: a row moves along the sum of their gradients. The sum for a row is clipped to a norm of `LIMIT`;
-    otherwise frequent words, which get thousands of gradients at the same point, would overshoot.
+    are one step: a row moves along the sum of its gradients, clipped to a norm of `LIMIT`. Otherwise frequent words,
+    which get thousands of gradients at the same point, would overshoot.
     """
 
     LIMIT = 16.0
@@ -99,7 +99,7 @@ class RowSGD(torch.optim.Optimizer):
         for group in self.param_groups:
             for table in group["params"]:
                 if table.grad is not None:
-                    # The loss is a mean over `count` predictions: `count` times its gradient is the sum of theirs.
+                    # The loss is a mean over `count` predictions: `count` times its gradient is the sum over them.
                     self.step_rows(table, coalesced(table.grad), group["lr"] * group["count"], group["lr"] * self.LIMIT)
 
     def step_rows(self, table: Tensor, gradient: Tensor, rate: float, max_norm: float) -> None:
@@ -107,7 +107,7 @@ class RowSGD(torch.optim.Optimizer):
         values = gradient.values() if gradient.is_sparse else gradient
         # (R, D) with R rows; a table of one dimension has rows of one number.
         values = values.flatten(1) if values.dim() > 1 else values[:, None]
-        # The factor of a row is the smaller of `rate` and the one that gives a step of `max_norm`.
+        # The factor of a row is `rate`, or `max_norm` / |G| if that is smaller.
         norms = torch.linalg.vector_norm(values, dim=1).clamp_(min=torch.finfo(values.dtype).tiny)
         steps = values * (max_norm / norms).clamp_(max=rate).neg_()[:, None]
         if gradient.is_sparse:
@@ -127,7 +127,8 @@ def coalesced(gradient: Tensor) -> Tensor:
     if gradient.device.type != "cpu":
         return gradient.coalesce()
     rows, values = gradient._indices()[0].numpy(), gradient._values()
-    # numpy sorts 16 bits by radix: first by the lower 16, then, stable, by the upper 16 of numbers below 2^32.
+    # numpy's stable sort of 16-bit integers is a radix sort. Row numbers are below 2^32: sort by their lower 16 bits,
+    # then by their upper 16.
     order = np.argsort((rows & 0xFFFF).astype(np.uint16), kind="stable")
     upper = (rows >> 16).astype(np.uint16)
     if upper.any():
@@ -171,7 +172,7 @@ OPTIMIZERS: dict[str, Callable[[list[dict[str, Any]], OptimizerConfig, bool], to
 
 
 def build_optimizer(config: OptimizerConfig, model: nn.Module, dtype: torch.dtype) -> torch.optim.Optimizer:
-    """Create the optimizer of all trained parameters. Weight decay applies to matrices, not to biases and norms.
+    """Create the optimizer for all trained parameters, with weight decay for matrices, not for biases and norms.
 
     Muon's orthogonal steps apply to the linear layers within stacks, not to embeddings or heads. The matrix
     multiplications in these steps use `dtype`; everything else is float32.
@@ -194,7 +195,7 @@ def build_optimizer(config: OptimizerConfig, model: nn.Module, dtype: torch.dtyp
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
-    """Return the optimizer state as `KIND.NAME` for each parameter NAME: for Adam, exp_avg, exp_avg_sq and step."""
+    """Return the optimizer's tensors by kind and parameter, such as "exp_avg.output.weight" for Adam."""
     return {
         f"{kind}.{name}": tensor
         for name, parameter in model.named_parameters()
@@ -203,13 +204,13 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
 
 
 def check_optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, values: dict[str, Tensor]) -> None:
-    """Check that these `optimizer_tensors` fit an optimizer that has made updates.
+    """Check that `values`, in the form of `optimizer_tensors`, are the state of this optimizer after some updates.
 
     Raises:
-        ValueError: Names, shapes or types differ from the model's, or the state of a parameter is incomplete; the
+        ValueError: names, shapes or types differ from the model's, or the state of a parameter is incomplete; the
             message lists the problems.
     """
-    # Parameters are found by their states, because one may be stepped as a copy that shares its state.
+    # Names are looked up by state, because the optimizer may step a copy of a parameter that shares its state.
     names = {id(optimizer.state[parameter]): name for name, parameter in model.named_parameters()}
     expected: set[str] = set()
     problems = []

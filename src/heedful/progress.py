@@ -18,9 +18,9 @@ from heedful.wording import counted, duration, singular, speed
 if TYPE_CHECKING:
     from rich.console import Console
 
-LINES = (5.0, 20.0)  # seconds before the first and the second report, and between later reports, as lines
+LINES = (5.0, 20.0)  # for reports as lines: seconds before each of the first two, and between later ones
 BAR = (0.5, 0.5)  # the same for a bar, which is redrawn
-MIN_BAR_WIDTH = 10  # columns, next to a long sentence
+MIN_BAR_WIDTH = 10  # columns of the bar next to a long sentence
 
 T = TypeVar("T")
 
@@ -38,15 +38,15 @@ class Count:
     start soon loses its effect, but regular pauses, such as validations, keep theirs.
 
     Attributes:
-        unit: name of the items in the plural, such as "lines".
-        total: total number of items; None if it is unknown.
-        first: number of items that were done before counting began.
-        done: number of items that are done.
-        begin: time when counting began, in seconds.
-        since: time when the last item was done.
-        items: weighted number of items done since counting began.
-        seconds: weighted time of these items.
-        latest: time when the work ends even if items are left.
+        unit: Name of the items in the plural, such as "lines".
+        total: Total number of items; None if it is unknown.
+        first: Number of items that were done before counting began.
+        done: Number of items that are done.
+        begin: Time when counting began, in seconds.
+        since: Time when the last item was done.
+        items: Weighted number of items done since counting began.
+        seconds: Weighted time of these items.
+        latest: Time when the work ends even if items are left.
     """
 
     unit: str
@@ -66,9 +66,9 @@ class Count:
         return replace(self, done=self.done + count, since=now, items=items, seconds=seconds)
 
     def waiting(self, now: float) -> "Count":
-        """Return the state at `now`; a wait for the next item that exceeds the working time so far replaces that time.
+        """Return the state at `now`: a wait for the next item that is longer than `seconds` replaces it.
 
-        Blank lines, for example, take no time, so they do not predict the speed of translating other lines.
+        Blank lines, for example, take no time, so their speed does not predict the speed of other lines.
         """
         wait = now - self.since
         if wait <= self.seconds or self.done == self.total:
@@ -102,13 +102,13 @@ class ProgressReporter:
     counted, "exporting: 25 s so far".
 
     Args:
-        work: name of the work, such as "translating".
-        unit: name of the items in the plural, such as "lines".
-        total: total number of items; None if it is unknown.
-        done: number of items that are already done, if earlier work is resumed.
-        say: called with each sentence, in the reporter's thread.
-        pace: two intervals in seconds: one before the first and the second report, the other between later reports.
-        clock: returns the time in seconds.
+        work: Name of the work, such as "translating".
+        unit: Name of the items in the plural, such as "lines".
+        total: Total number of items; None if it is unknown.
+        done: Number of items that are already done, if earlier work is resumed.
+        say: Called with each sentence, in the reporter's thread.
+        pace: Two intervals in seconds: one before each of the first two reports, the other between later reports.
+        clock: Returns the time in seconds.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class ProgressReporter:
         self._count = Count(unit, total, 0, 0, now, now)
 
     def end_within(self, seconds: float) -> None:
-        """Limit the time left: the work ends after `seconds` even if items are left."""
+        """Limit the reported time left: the work ends within `seconds` even if items are left."""
         self._count = replace(self._count, latest=self._clock() + seconds)
 
     def advance(self, count: int = 1) -> None:
@@ -219,7 +219,7 @@ def show_progress(
 
     def draw(_: str) -> None:
         figures, width = reporter.figures, beside_bar(console.width)
-        name = shortened(work, width - len(figures) - 2)  # the figures have priority
+        name = shortened(work, width - len(figures) - 2)  # in a narrow terminal, only the name is cut
         progress.update(task, total=reporter.total, completed=reporter.done, description=f"{name}: {figures}")
 
     reporter = ProgressReporter(work, unit, total, done, say=draw, pace=BAR)
@@ -244,7 +244,7 @@ def beside_bar(width: int) -> int:
 
 
 def shortened(text: str, width: int) -> str:
-    """Shorten a sentence to at most `width` terminal columns, but at least 1; a shortened sentence ends in "…"."""
+    """Shorten a sentence to `width` terminal columns (at least 1); a shortened sentence ends in "…"."""
     from rich.text import Text
 
     cells = Text(text)

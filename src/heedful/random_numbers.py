@@ -7,7 +7,7 @@ from itertools import chain, islice, repeat
 
 import numpy as np
 
-# The purposes of random numbers: a key is (seed, one of these, ...), so that two purposes never share numbers.
+# The purposes of random numbers: one of these is part of a key, so that different purposes do not share numbers.
 ORDER, SHARE, BLUR, BATCHES, PHASE, WINDOWS, PASSAGES, MASKS, WORDS, NOISE, AUGMENTATION, MIXUP, PATCHES = range(13)
 
 
@@ -22,7 +22,7 @@ def draw(count: int, *key: int) -> np.ndarray:
 
 
 def draw_at(positions: np.ndarray, *key: int) -> np.ndarray:
-    """Return a random uint64 for each position, which depends only on the position and the key.
+    """Return a random uint64 for each position; each number depends only on its position and the key.
 
     The numbers come from the mixing function of SplitMix64 (Steele et al. 2014), with the position as its counter.
     """
@@ -35,12 +35,12 @@ def draw_at(positions: np.ndarray, *key: int) -> np.ndarray:
 
 
 def shuffled(items: np.ndarray, *key: int) -> np.ndarray:
-    """Shuffle an array: return its items in a random order that depends only on their number and the key."""
+    """Return the items of an array in a random order, which depends only on the number of items and the key."""
     return items[np.argsort(draw(len(items), *key), kind="stable")]
 
 
 class KeyedGenerator:
-    """Generator of random decisions that depend only on a key."""
+    """Generator of random numbers and decisions that depend only on a key and on the calls before."""
 
     def __init__(self, *key: int) -> None:
         philox = np.random.Philox(np.random.SeedSequence(key))
@@ -52,7 +52,7 @@ class KeyedGenerator:
         return next(self._numbers) % limit
 
     def bytes(self, count: int) -> np.ndarray:
-        """Return random integers from 0 to 255, uint8, shape (count,), the same as from `integer(256)`."""
+        """Return `count` random integers from 0 to 255, uint8, (count,), the same as from calls of `integer(256)`."""
         return np.fromiter(islice(self._numbers, count), np.uint64, count).astype(np.uint8)
 
     def bernoulli(self, probability: float) -> bool:

@@ -1,7 +1,7 @@
 """Names in recipes and commands, and the parts of the code that they stand for, which are imported on first use.
 
-To add a part, add a line to a table below. An installed package adds parts through entry points in the group given
-with a table; see docs/how-to/own-package.md.
+To add a part, add a line to a table below. An installed package adds parts through entry points, in the group that is
+the last argument of a table; see docs/how-to/own-package.md.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,9 +19,9 @@ class Registry(Mapping[str, T], Generic[T]):
     """Parts of one kind by name. Listing the names imports nothing; looking one up imports its module.
 
     Args:
-        kind: the kind, for messages, such as "task".
-        places: the parts of heedful by name, each as "module:attribute".
-        group: the group of entry points for parts from packages; None if packages cannot add parts.
+        kind: The kind, for messages, such as "task".
+        places: Where heedful's own parts are, by name, each as "module:attribute".
+        group: The group of entry points for parts from other packages; None if packages cannot add parts.
     """
 
     def __init__(self, kind: str, places: Mapping[str, str], group: str | None = None) -> None:
@@ -49,7 +49,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return name not in self.places
 
     def installed(self) -> Mapping[str, list[EntryPoint]]:
-        """Return the entry points for parts from packages, by name."""
+        """Return the entry points for parts from other packages, by name."""
         return entry_points_of(self.group) if self.group else {}
 
     def _import(self, name: str) -> T:
@@ -91,8 +91,8 @@ def public_names(package: str, modules: Mapping[str, Sequence[str]]) -> Callable
     """Create the `__getattr__` of a package that imports each public name when it is first used.
 
     Args:
-        package: the name of the package.
-        modules: the public names by the module that defines them.
+        package: The name of the package.
+        modules: The public names by the module that defines them.
     """
     paths = {name: f"{module}:{name}" for module, names in modules.items() for name in names}
 

@@ -10,7 +10,7 @@ def counted(number: int, things: str) -> str:
 
 
 def singular(things: str) -> str:
-    """Return the singular of an English plural, such as line, query, batch and class."""
+    """Return the singular of a regular English plural, such as "query" for "queries" and "batch" for "batches"."""
     if things.endswith("ies"):
         return f"{things[:-3]}y"
     return things.removesuffix("es" if things.endswith(("ches", "sses")) else "s")

@@ -28,7 +28,7 @@ from heedful.errors import HeedfulError, RunError
 from heedful.wording import counted
 
 AHEAD = 2  # items sent to each worker ahead of time
-MAX_FOLDER_BYTES = 75  # of a folder's path; Linux allows 107 bytes for a socket's path, of which its name takes 32
+MAX_FOLDER_BYTES = 75  # of a folder's path: Linux allows 107 for a socket's path, of which the socket's name takes 32
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -46,7 +46,7 @@ def uses_fork() -> bool:
 
 
 def map_ahead(function: Callable[[T], R], items: Iterable[T], count: int) -> Generator[R]:
-    """Map a function over items in forked workers, or in threads if this process cannot fork any; keep the order.
+    """Map a function over items, in order, with forked workers, or with threads if this process cannot fork workers.
 
     Threads help if the function mostly waits, or runs native code.
     """
@@ -71,8 +71,8 @@ class Workers(Generic[T, R]):
     Items must be small: sending one must not wait for a worker that itself waits to send a large result.
 
     Args:
-        function: the function; its errors are raised here. For spawned workers it must be picklable.
-        count: the number of workers, at least 1.
+        function: The function; its errors are raised here. For spawned workers it must be picklable.
+        count: The number of workers, at least 1.
 
     Raises:
         RunError: the system cannot start more processes.
@@ -80,7 +80,7 @@ class Workers(Generic[T, R]):
 
     def __init__(self, function: Callable[[T], R], count: int) -> None:
         # The folder for the sockets of all workers: its path must be short, so it may be in /tmp or /var/tmp instead of
-        # the folder for temporary files. Without it, each worker would create its own, and leave it behind.
+        # the folder for temporary files. Without a common folder, each worker would create one, and leave it behind.
         default_folder = tempfile.gettempdir()
         folders = (folder for folder in ("/tmp", "/var/tmp") if os.access(folder, os.W_OK))
         tempfile.tempdir = (
@@ -109,17 +109,17 @@ class Workers(Generic[T, R]):
         signals = [number for number in signal.valid_signals() if callable(signal.getsignal(number))]
         parent_connections = self.connections if forks else []
         process = context.Process(target=serve, args=(function, worker_end, parent_connections, signals), daemon=True)
-        with blocked(signals):  # the worker inherits the block, until it ignores the signals
+        with blocked(signals):  # the worker inherits the block: no signal can reach it before it ignores them
             process.start()
         self.processes.append(process)
         worker_end.close()
 
     def map(self, items: Iterable[T]) -> Iterator[R]:
-        """Yield the result for each item, while workers compute up to `AHEAD` further ones each; call this only once.
+        """Yield the result for each item, while each worker computes up to `AHEAD` results ahead; call this only once.
 
         Raises:
             Exception: any error of the function.
-            RunError: a worker has ended; the system kills one when memory runs short.
+            RunError: a worker has ended, for example because the system killed it when memory ran short.
         """
         busy: deque[Connection] = deque()  # in the order of their items
         for connection, item in zip(cycle(self.connections), items, strict=False):
@@ -181,7 +181,7 @@ OPEN: WeakSet[Workers[Any, Any]] = WeakSet()
 
 @atexit.register
 def close_all() -> None:
-    """Kill workers that are still running after an error: Python would wait for them on exit."""
+    """Kill workers that are still running after an error, because Python would wait for them on exit."""
     for workers in OPEN:
         if workers.owner == os.getpid():
             workers.close()

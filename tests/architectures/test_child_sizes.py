@@ -1,5 +1,7 @@
 """How many parameters BERT and GPT have: the figures that others publish, to the last one."""
 
+from dataclasses import replace
+
 import pytest
 
 from heedful.architectures import LanguageModel, MaskedLanguageModel, TextClassifier
@@ -28,6 +30,12 @@ def test_gpt_2_has_the_published_sizes_at_its_50_257_tokens(name, total):
     counts = language_model(name, 50_257)
     assert counts.total == total
     assert "output" not in counts.weights
+
+
+def test_gpt_3_has_175_billion_parameters_in_96_layers():
+    """Brown et al. (2020), table 2.1."""
+    gpt_3 = replace(preset("gpt2"), decoder_layers=96, d_model=12_288, d_ff=49_152, heads=96, max_positions=2048)
+    assert round(count_without_building(lambda: LanguageModel(gpt_3, 50_257)).total / 1e9) == 175
 
 
 @pytest.mark.parametrize(("name", "total"), [("bert-base", 109_482_240), ("bert-large", 335_141_888)])

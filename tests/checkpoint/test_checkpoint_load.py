@@ -180,7 +180,7 @@ def test_a_missing_run_is_told_with_those_beside_it(model_folder: Path, tmp_path
     with pytest.raises(InputError, match=r"mine/run\": no such folder, and .*mine contains no run or model yet"):
         find_model(tmp_path / "mine/run")
     shutil.copytree(model_folder, tmp_path / "mine/trial")
-    with pytest.raises(InputError, match=r"no such folder, and .*mine contains .*mine/trial; "):
+    with pytest.raises(InputError, match=r"no such folder; .*mine contains .*mine/trial$"):
         find_model(tmp_path / "mine/run")
 
 

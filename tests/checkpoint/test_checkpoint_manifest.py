@@ -82,9 +82,9 @@ def test_every_changed_file_is_noticed(mutation: Mutation, run: Path, checkpoint
         (folder / name).write_bytes(changed)
         latest = checkpoints.load_latest()
         assert same(latest.checkpoint, checkpoint_of(3))
-        assert [rejected.folder.name for rejected in latest.rejected] == ["step-00000005.bad"]
+        assert [rejected.path.name for rejected in latest.rejected] == ["step-00000005.bad"]
         assert latest.rejected[0].reason.startswith(name.name) or mutation is take_the_file_of_another_step
-        latest.rejected[0].folder.rename(folder)
+        latest.rejected[0].path.rename(folder)
         (folder / name).write_bytes(data)
     assert same(checkpoints.load_latest().checkpoint, checkpoint_of(5))
 

@@ -122,8 +122,8 @@ class TestDamage:
         damage(run, 3, "state.json")
         latest = opened(run).load_latest()
         assert same(latest.checkpoint, checkpoint_of(2))
-        assert [rejected.folder.name for rejected in latest.rejected] == ["step-00000005.bad", "step-00000003.bad"]
-        assert all(rejected.folder.is_dir() for rejected in latest.rejected)
+        assert [rejected.path.name for rejected in latest.rejected] == ["step-00000005.bad", "step-00000003.bad"]
+        assert all(rejected.path.is_dir() for rejected in latest.rejected)
         assert [rejected.reason.split()[0] for rejected in latest.rejected] == ["model.safetensors", "state.json"]
         assert opened(run).steps() == [2]
 

@@ -132,6 +132,7 @@ MISTAKES = {
     "two tabs": (("predict", "--model", "regression", "a\tb\tc"), "line 1: 3 texts separated by tabs"),
     "text and a file": (("predict", "--model", "regression", "a", "--input", "regression.toml"), "one of them"),
     "gaps and a file": (("fill", "--model", "masked_lm", GAPS, "--input", "regression.toml"), "one of them"),
+    "text from a BERT": (("generate", "--model", "masked_lm", "T1a"), "masked language model.*`heedful fill`"),
     "no such file": (("predict", "--model", "regression", "--input", "nowhere"), "nowhere: no such file"),
     "no such model": (("predict", "--model", "nowhere", "a"), 'no model "nowhere"'),
 }

@@ -5,9 +5,16 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from heedful.cli import app
-from heedful.cli.hints import COMMANDS, OPTIONS, commands_of, options_of
+from heedful.cli.hints import COMMANDS, OPTIONS, commands_of, name_options, options_of
 
 ALL = {" ".join(words): command for words, command in commands_of(get_command(app))}
+
+
+def test_a_setting_is_named_by_the_option_with_which_the_user_set_it():
+    message = "decode.n_best = 3 is more than decode.beam = 2 of x/decode.beam; raise beam"
+    assert name_options(message, ["--beam=2"]) == "decode.n_best = 3 is more than --beam 2 of x/decode.beam; raise beam"
+    assert name_options("invalid option: tokenizer.kind must be", ["--kind", "x"]) == "--kind must be"
+    assert name_options("train.best, task", ["--task", "x"]) == "train.best, task"
 
 
 def told(*arguments: str) -> str:
@@ -35,6 +42,23 @@ def test_a_command_of_another_toolkit_names_the_one_that_does_this(name, words):
 )
 def test_names_are_compared_without_case_and_hyphens_and_in_all_groups(name, words):
     assert f"Did you mean `heedful {words}`?" in told(name)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("vectors neighbours x", "vectors nearest"),
+        ("tokenizer learn", "tokenizer train"),
+        ("tokenizer Encode", "tokenizer encode"),
+        ("runs evaluate", "evaluate"),
+    ],
+)
+def test_a_subcommand_of_another_toolkit_names_the_one_that_does_this(line, words):
+    assert f"Did you mean `heedful {words}`?" in told(*line.split())
+
+
+def test_a_slip_in_a_subcommand_names_the_one_that_is_spelled_like_it():
+    assert "No such command 'neerest'. Did you mean 'nearest'?" in told("vectors", "neerest")
 
 
 def test_a_slip_still_names_the_command_that_is_spelled_like_it():

@@ -227,7 +227,7 @@ def test_files_of_unequal_length_are_refused(here: Path) -> None:
 def test_too_little_text_is_refused(here: Path) -> None:
     write("few.en", ENGLISH[:19])
     write("few.de", GERMAN[:19])
-    with pytest.raises(InputError, match=r"too few distinct inputs to hold some out .*: 19;"):
+    with pytest.raises(InputError, match=r"few\.en: too few distinct inputs to hold some out .*: 19;"):
         run("few.en", "few.de")
     assert not Path("en-de").exists()
 

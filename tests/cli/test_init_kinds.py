@@ -297,7 +297,7 @@ def test_a_line_of_millions_is_named_and_changes_nothing(here: Path) -> None:
         ),
         (["reviews.tsv", "--valid", "a", "b"], "--valid is for translations, but the task is classification"),
         (["book.txt", "--target-language", "de"], "--target-language is for translations"),
-        (["talk.jsonl"], "too few distinct inputs to hold some out for validation and test: 1;"),
+        (["talk.jsonl"], "talk\\.jsonl: too few distinct inputs to hold some out for validation and test: 1;"),
         (["faq.tsv"], r"unclear. .*ranking-summaries-dialogue(?s:.*) a translator: .*init faq.tsv --task translation"),
         (["ids.tsv"], r"no column seems to be text: .*'1' \(ids, 23 distinct\)"),
         (["two.tsv"], r"init two.tsv --task classification --source-field 1 --target-field 2(?s:.*)--target-field 3"),

@@ -146,7 +146,7 @@ def test_videos_are_told_from_pictures_by_the_task(here: Path) -> None:
     paths = [f"motions/{label}/{number:02}.gif" for label in DIRECTIONS for number in range(11)]
     Path("motions.csv").write_text("file,way\n" + "".join(f"{path},{path.split('/')[1]}\n" for path in paths))
     assert "\n22 videos: file in 'file'" in run("motions.csv", "--task", "video_classification", "--out", "named")
-    with pytest.raises(InputError, match=r"--task video_classification: clips\.csv contains no such files"):
+    with pytest.raises(InputError, match=r"--task video_classification: clips\.csv contains no video files"):
         run("clips.csv", "--task", "video_classification")
 
 
@@ -178,9 +178,9 @@ def test_a_file_of_a_table_is_in_one_part_with_its_copies(name: str, here: Path)
     [
         (
             ["pictures", "--task", "audio_classification"],
-            "--task audio_classification: pictures contains images; give a",
+            "--task audio_classification: pictures contains images; leave --task out, or use",
         ),
-        (["empty", "--task", "image_classification"], "empty contains no such files"),
+        (["empty", "--task", "image_classification"], "empty contains no image files"),
         (["pictures", "--source-field", "x"], "pictures: a folder has no columns"),
         (["pictures", "--source-language", "de"], "--source-language is for translations"),
         (["clips.csv", "--target-field", "x"], "no column of classes or texts is named 'x'"),

@@ -438,7 +438,7 @@ def test_packed_and_binary_data_is_refused_with_what_to_do(
     Path("data", name).write_bytes(content)
     with pytest.raises(InputError, match=f"{name}: contains {message}"):
         invoke("init", f"data/{name}")
-    advice = f"unpack {name}" if "unpack" in message else f"{name} is {message}"
+    advice = f"unpack {name}" if "unpack" in message else f"{name} contains {message}"
     with pytest.raises(InputError, match=f"data: contains little running text, and other files; {advice}"):
         invoke("init", "data")
 

@@ -43,6 +43,9 @@ def test_the_name_of_a_file_is_refused_where_a_text_is_expected(tmp_path, monkey
     assert input_lines(harmless, None) == harmless
     with pytest.raises(InputError, match=r"notes\.txt is a file, not a text; to read it, give --input notes\.txt"):
         input_lines(["the cat", "notes.txt"], None)
+    (tmp_path / "Cat.JPG").touch()
+    with pytest.raises(InputError, match=r"Cat\.JPG is a media file, but this command or its model reads texts"):
+        input_lines(["Cat.JPG"], None)
 
 
 def test_the_name_of_a_model_is_refused_where_a_text_is_expected(tmp_path, monkeypatch):

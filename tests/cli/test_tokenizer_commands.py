@@ -107,7 +107,7 @@ def test_a_file_that_cannot_be_decoded_is_named(folder, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--kind", "bep"], 'tokenizer.kind must be .*, but is "bep"; did you mean "bpe"'),
+        (["--kind", "bep"], '--kind must be .*, but is "bep"; did you mean "bpe"'),
         (["--normalization", "nfd"], "tokenizer.normalization must be"),
         (["--vocab-size", "200"], "is too small for 4 special tokens and 256 bytes"),
         (["--vocab-size", "-3"], "must be at least 5"),

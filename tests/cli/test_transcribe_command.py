@@ -16,7 +16,7 @@ from heedful.cli import app
 from heedful.cli.files import ReadFiles
 from heedful.cli.transcribe import Source
 from heedful.errors import InputError, Interrupted
-from heedful.predictors.speech import StampedWindows
+from heedful.predictors.speech import TimestampedWindows
 from heedful.predictors.transcriber import Transcriber
 from heedful.predictors.transcript import srt, tsv, vtt
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -240,7 +240,7 @@ def test_truncated_files_and_single_channels_are_transcribed_if_that_is_asked_fo
 
 @pytest.fixture
 def second_window_is_interrupted(monkeypatch):
-    take = StampedWindows.take
+    take = TimestampedWindows.take
     taken = []
 
     def interrupting(windows, reading, said):
@@ -250,7 +250,7 @@ def second_window_is_interrupted(monkeypatch):
             taken.append(reading)
         take(windows, reading, said)
 
-    monkeypatch.setattr(StampedWindows, "take", interrupting)
+    monkeypatch.setattr(TimestampedWindows, "take", interrupting)
 
 
 def test_what_was_heard_before_an_interruption_is_in_a_file_of_its_own(stamped, here, second_window_is_interrupted):
@@ -278,7 +278,7 @@ def test_what_was_heard_of_the_next_file_follows_the_files_that_are_done(stamped
 
 
 def test_what_was_heard_of_a_later_file_is_not_taken_for_the_first(stamped, monkeypatch):
-    take, taken = StampedWindows.take, []
+    take, taken = TimestampedWindows.take, []
 
     def interrupted(windows, reading, said):
         take(windows, reading, said)
@@ -290,7 +290,7 @@ def test_what_was_heard_of_a_later_file_is_not_taken_for_the_first(stamped, monk
         return found(transcriber, batch)
 
     found = Transcriber._search
-    monkeypatch.setattr(StampedWindows, "take", interrupted)
+    monkeypatch.setattr(TimestampedWindows, "take", interrupted)
     monkeypatch.setattr(Transcriber, "_search", search)
     with pytest.raises(
         Interrupted, match=r"one.wav was transcribed up to 00:00:00.000, long.wav was transcribed up to 00:00:0"
@@ -322,7 +322,7 @@ def test_an_interruption_before_anything_was_heard_leaves_nothing(stamped, here,
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(StampedWindows, "take", interrupted)
+    monkeypatch.setattr(TimestampedWindows, "take", interrupted)
     for options, end in [((), ""), (("--output", "a.srt"), "; nothing was written")]:
         with pytest.raises(Interrupted) as caught:
             transcribe("long.wav", "--format", "srt", *options)

@@ -58,7 +58,7 @@ def test_languages_that_the_recipe_does_not_name_are_options(tmp_path):
     with ZipFile(tmp_path / "out/translate-pb_zt-1_0.argosmodel") as package:
         metadata = json.loads(package.read("translate-pb_zt-1_0/metadata.json"))
     assert (metadata["from_name"], metadata["to_name"]) == ("Portuguese (Brazil)", "Chinese (traditional)")
-    with pytest.raises(InputError, match='the target language: "xx" is not an ISO 639 language code'):
+    with pytest.raises(InputError, match='target_language: "xx" is not an ISO 639 language code'):
         heedful.export("en-de", tmp_path / "other", to="argos", target_language="xx")
 
 

@@ -78,6 +78,14 @@ def test_a_query_that_sees_nothing_gets_a_finite_output(grad):
         assert attend(q.float(), k.float(), v.float(), bias_of(mask, torch.float32)).isfinite().all()
 
 
+def test_attention_is_linear_in_its_values_and_not_in_its_input():
+    q, k, v, mask = draw()
+    other, bias = torch.randn_like(v), bias_of(mask)
+    of_sum, of_one, of_other = (scaled_dot_product(q, k, x, bias)[0] for x in (v + 3 * other, v, other))
+    torch.testing.assert_close(of_sum, of_one + 3 * of_other)
+    assert (scaled_dot_product(2 * q, 2 * k, 2 * v, bias)[0] - 2 * of_one).abs().max() > 0.1
+
+
 def test_large_scores_stay_finite():
     q, k, v, mask = draw()
     assert scaled_dot_product(q * 1e4, k, v, bias_of(mask))[0].isfinite().all()
@@ -174,6 +182,12 @@ def test_keys_and_values_have_free_sizes():
     assert layer(layer.queries(x), *layer.keys_values(x), torch.zeros(1, 1, 1, 5)).shape == (3, 5, 24)
     assert layer.q.weight.shape == (28, 24)
     assert layer.out.weight.shape == (24, 52)
+
+
+def test_a_width_of_512_gives_eight_heads_of_size_64():
+    layer, x = Attention(ModelConfig(d_model=512, heads=8)), torch.randn(1, 3, 512)
+    assert all(heads.shape == (1, 8, 3, 64) for heads in (layer.queries(x), *layer.keys_values(x)))
+    assert layer.out.weight.shape == (512, 512)
 
 
 def test_heads_that_look_at_fixed_neighbours_are_a_convolution():

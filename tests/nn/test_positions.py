@@ -57,8 +57,12 @@ def test_the_product_of_two_codes_depends_on_their_distance_only():
 
 def test_every_position_has_its_own_code():
     table = sinusoids(5003, 32)
-    assert torch.nn.functional.pdist(table[::7]).min() > 0
+    assert torch.nn.functional.pdist(table).min() > 0
     assert (table[1:] - table[:-1]).norm(dim=1).min() > 0.1
+
+
+def test_sinusoids_stay_between_minus_1_and_1_at_any_position():
+    assert sinusoids(100_003, 26).abs().max() <= 1
 
 
 def test_sinusoids_have_no_limit():
@@ -67,6 +71,16 @@ def test_sinusoids_have_no_limit():
     x = torch.zeros(1, 23, 6)
     torch.testing.assert_close(positions.embed(x, torch.arange(23)[None], 23)[0], sinusoids(23, 6))
     assert not positions.state_dict()
+
+
+@pytest.mark.parametrize("name", ["sinusoidal", "learned"])
+def test_sinusoidal_and_learned_positions_are_added_to_embeddings_and_change_nothing_else(name):
+    positions = POSITIONS[name](ModelConfig(d_model=6, heads=2), causal=True)
+    x, bias, places = torch.randn(2, 3, 6), torch.randn(2, 1, 3, 3), torch.arange(3).expand(2, 3)
+    codes_alone = positions.embed(torch.zeros_like(x), places, 3)
+    torch.testing.assert_close(positions.embed(x, places, 3), x + codes_alone)
+    assert positions.rotation(places)(x) is x
+    assert positions.add_bias(bias, places, places) is bias
 
 
 def test_learned_positions_end_with_a_clear_error():

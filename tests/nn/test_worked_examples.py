@@ -65,6 +65,16 @@ def test_layer_norm_of_four_six_eight_ten_with_a_gain():
     assert_near(norm(torch.tensor([4.0, 6.0, 8.0, 10.0])).detach(), [-1.6100, -0.4025, 0.4919, 1.0733])
 
 
+def test_gains_and_biases_can_undo_a_batch_norm_and_no_layer_norm():
+    x = torch.randn(61, 4) * torch.tensor([1.0, 2.0, 3.0, 4.0]) + 5
+    batch_norm, layer_norm = nn.BatchNorm1d(4, eps=1e-9), nn.LayerNorm(4, eps=1e-9)
+    batch_norm.weight.data, batch_norm.bias.data = x.std(0, correction=0), x.mean(0)
+    torch.testing.assert_close(batch_norm(x), x)
+    nn.init.normal_(layer_norm.weight)
+    nn.init.normal_(layer_norm.bias)
+    torch.testing.assert_close(layer_norm(3 * x + 7), layer_norm(x), atol=1e-4, rtol=1e-4)
+
+
 def test_king_and_queen_are_close():
     king, queen = torch.tensor([-0.2, 0.8, 1.1]), torch.tensor([0.1, 0.7, 1.3])
     assert_near(nn.functional.cosine_similarity(king, queen, dim=0), 0.968, digits=3)

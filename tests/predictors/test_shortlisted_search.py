@@ -103,7 +103,7 @@ def test_an_export_keeps_the_shortlist_which_other_programs_do_not_use(folder, t
 @pytest.mark.parametrize("engine", ["torch", "ctranslate2"])
 def test_a_size_that_the_model_does_not_have_is_refused(folder, tmp_path, engine):
     translator: Any = heedful.load(folder, engine=engine)
-    with pytest.raises(InputError, match="this model has shortlist = 2; use that, or 0"):
+    with pytest.raises(InputError, match="this model has a shortlist of 2; use that, or 0"):
         translator.translate("one", shortlist=3)
     plain: Any = heedful.load(write_translator(tmp_path / "plain"), engine=engine)
     with pytest.raises(InputError, match="shortlist = 2: this model has no shortlist"):

@@ -5,7 +5,7 @@ import pytest
 
 from heedful.config.modalities import AudioConfig
 from heedful.media.audio_reader import ArrayAudioReader
-from heedful.predictors.speech import OverlappingWindows, Reading, StampedWindows, TimedTokens, seam
+from heedful.predictors.speech import OverlappingWindows, Reading, TimedTokens, TimestampedWindows, seam
 from heedful.text.speech_tokens import SpeechTokens
 
 T = range(100, 1601)  # time stamps up to 30 seconds
@@ -16,7 +16,7 @@ RATE = 50  # one sample for each time stamp
 def taken(tokens, seconds=70.0, begin=0):
     """The segments of a window of 30 seconds, and the second at which the next begins."""
     recording = ArrayAudioReader(np.zeros(round(seconds * RATE), np.float32), AudioConfig(rate=RATE))
-    windows = StampedWindows(30 * RATE, TOKENS)
+    windows = TimestampedWindows(30 * RATE, TOKENS)
     reading = Reading(recording, windows, begin=begin)
     windows.take(reading, TimedTokens(tokens, [-0.5] * len(tokens)))
     return [(start, end, list(said.tokens)) for start, end, said in reading.segments], reading.begin / RATE
@@ -43,7 +43,7 @@ def test_a_single_segment_is_the_whole_window():
 @pytest.mark.parametrize("text", [". .", "...", "。", "- ?", ""])
 def test_a_segment_of_punctuation_between_time_stamps_is_left_out(text):
     recording = ArrayAudioReader(np.zeros(70 * RATE, np.float32), AudioConfig(rate=RATE))
-    reading = Reading(recording, StampedWindows(30 * RATE, TOKENS))
+    reading = Reading(recording, TimestampedWindows(30 * RATE, TOKENS))
     reading.windows.take(reading, TimedTokens([T[0], 7, T[250], T[250], 13, T[900], T[900]], [-0.5] * 7))
     found = reading.transcript(lambda tokens: text if 7 in tokens else "你好")
     assert [(segment.start, segment.text) for segment in found.segments] == [(5.0, "你好")]
@@ -72,7 +72,7 @@ def test_a_segment_for_which_no_time_is_left_is_a_part_of_the_one_before():
 
 def test_no_window_reaches_from_one_stretch_into_the_next():
     recording = ArrayAudioReader(np.zeros(70 * RATE, np.float32), AudioConfig(rate=RATE))
-    for windows in (StampedWindows(30 * RATE, TOKENS), OverlappingWindows(30 * RATE, 0.2)):
+    for windows in (TimestampedWindows(30 * RATE, TOKENS), OverlappingWindows(30 * RATE, 0.2)):
         stretches = [(5 * RATE, 9 * RATE), (20 * RATE, 60 * RATE)]
         reading = Reading(recording, windows, stretches)
         seen = []
@@ -108,7 +108,7 @@ def test_outputs_are_joined_in_the_middle_of_what_both_say(left, right, share, c
 def test_a_silent_window_moves_on_with_and_without_time_stamps():
     recording = ArrayAudioReader(np.zeros(70 * RATE, np.float32), AudioConfig(rate=RATE))
     begins = {}
-    for windows in (StampedWindows(30 * RATE, TOKENS), OverlappingWindows(30 * RATE, 0.1)):
+    for windows in (TimestampedWindows(30 * RATE, TOKENS), OverlappingWindows(30 * RATE, 0.1)):
         reading = Reading(recording, windows)
         steps = []
         while not reading.finished:
@@ -116,12 +116,12 @@ def test_a_silent_window_moves_on_with_and_without_time_stamps():
             windows.skip(reading)
         begins[type(windows)] = steps
         assert reading.transcript(str).text in ("", "[] [] []")
-    assert begins == {StampedWindows: [0, 30, 60], OverlappingWindows: [0, 27, 54]}
+    assert begins == {TimestampedWindows: [0, 30, 60], OverlappingWindows: [0, 27, 54]}
 
 
 def test_an_end_that_is_too_short_for_speech_is_not_read():
     recording = ArrayAudioReader(np.zeros(30 * RATE + 4, np.float32), AudioConfig(rate=RATE))
-    windows = StampedWindows(30 * RATE, TOKENS)
+    windows = TimestampedWindows(30 * RATE, TOKENS)
     assert Reading(recording, windows, begin=30 * RATE).finished
     assert not Reading(recording, windows, begin=30 * RATE - 5).finished
     short = ArrayAudioReader(np.zeros(3, np.float32), AudioConfig(rate=RATE))

@@ -1,10 +1,11 @@
 import pytest
+import torch
 
 from heedful.config.schema import DecodeConfig
 from heedful.search.beam import MAX_COPIED_ROWS, beam_search, greedy_search
 from heedful.search.hypothesis import Hypothesis
 from heedful.text.tokenizer import BOS, EOS, PAD
-from toy_states import ToyState, log_probs, scored, token_scores
+from toy_states import VOCABULARY, ToyState, log_probs, scored, token_scores
 
 
 def search(seeds: list[int], lengths: list[int], config: DecodeConfig) -> list[list[Hypothesis]]:
@@ -17,6 +18,18 @@ def likeliest_words(seed: int, limit: int) -> tuple[int, ...]:
         values = log_probs(seed, (BOS, *output))
         output += (max((t for t in range(len(values)) if t not in (PAD, BOS)), key=values.__getitem__),)
     return output
+
+
+def test_i_eat_apples_is_written_word_by_word_after_what_is_written_already():
+    words, read = {4: "我", 5: "吃", 6: "苹果"}, []
+
+    def logits(_, prefix):
+        read.append("".join(words[token] for token in prefix[1:]))
+        return torch.eye(VOCABULARY)[[*words, EOS][len(prefix) - 1]]
+
+    [[found]] = greedy_search(ToyState([0], logits), [7], DecodeConfig(beam=1))
+    assert found.tokens == list(words)
+    assert read == ["", "我", "我吃", "我吃苹果"]
 
 
 @pytest.mark.parametrize("penalty", ["gnmt", "average"])

@@ -5,12 +5,13 @@ import torch
 from heedful.architectures import EncoderDecoder
 from heedful.checkpoint import load_model
 from heedful.config.load import load_recipe
-from heedful.config.schema import ModelConfig
+from heedful.config.schema import DecodeConfig, ModelConfig
 from heedful.losses import reference_cross_entropy
 from heedful.metrics import Scoring, score
 from heedful.metrics.bootstrap import example_scores
 from heedful.metrics.texts import Texts
 from heedful.predictors.translator import Translator
+from heedful.search.beam import greedy_search
 from heedful.tasks import find_task
 from heedful.tasks.parts.sequence_to_sequence import collate, loss, texts_of
 from heedful.tasks.specs import best_score_name, output_metrics
@@ -42,6 +43,22 @@ def test_the_loss_counts_real_target_tokens_and_nothing_else():
     torch.testing.assert_close(got.sum, rows[0].sum + rows[1].sum)
     torch.testing.assert_close(got.nll, rows[0].nll + rows[1].nll)
     assert got.count == 5
+
+
+def test_i_love_you_and_this_is_a_book_are_translated_exactly_once_they_are_learned():
+    torch.manual_seed(1)
+    i_love_you, this_is_a_book = [4, 5, 6, 3, 0, 0], [10, 11, 12, 13, 14, 3]  # the second one in Chinese
+    translations = np.array([[7, 8, 9, 3, 0], [15, 16, 17, 18, 3]])
+    batch = collate(np.array([i_love_you, this_is_a_book]), translations, torch.device("cpu"))
+    config = ModelConfig(d_model=32, d_ff=37, heads=2, encoder_layers=1, decoder_layers=1, norm="pre", dropout=0.0)
+    model = EncoderDecoder(config, 19, 19)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    for _ in range(20):
+        optimizer.zero_grad()
+        loss(model, batch, 0.0).sum.backward()
+        optimizer.step()
+    found = greedy_search(model.start(batch.source, batch.source_padding_mask), [9, 9], DecodeConfig(beam=1))
+    assert [(best.tokens, best.complete) for (best,) in found] == [([7, 8, 9], True), ([15, 16, 17, 18], True)]
 
 
 def test_a_model_learns_to_answer(tmp_path):

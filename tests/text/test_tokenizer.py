@@ -136,6 +136,11 @@ def test_the_table_of_the_source_documents_gives_its_ids():
     assert tokenizer.decode(tokenizer.encode("I EAT an apple")) == "I <unk> an apple"
 
 
+def test_i_love_you_has_the_ids_of_the_source_documents():
+    tokenizer = word_tokenizer({"I": 101, "love": 245, "you": 389}, PLAIN_WORDS)
+    assert tokenizer.encode("I love you") == [101, 245, 389]
+
+
 @pytest.mark.parametrize(
     ("table", "config", "message"),
     [

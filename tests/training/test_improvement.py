@@ -21,8 +21,8 @@ from heedful.training.improvement import (
     VALIDATIONS,
     WarningSigns,
     best_of,
-    note_validation,
-    silence_line,
+    flat_score_warning,
+    record_validation,
 )
 from heedful.training.loop import train
 from heedful.training.trainer_state import TrainerState
@@ -40,14 +40,14 @@ def said(signs: WarningSigns, losses: list[float], norms: list[float]) -> list[s
 def test_a_gradient_of_nearly_nothing_is_said_once():
     losses = [0.7 + 0.01 * (i % 3) for i in range(40)]
     [line] = said(WarningSigns(RECIPE), losses, [SMALL_NORM / 2] * 40)
-    assert "the gradient norm was below 1e-06 in the last 10 updates while the loss is 0.7" in line
+    assert "the gradient norm has been below 1e-06 in the last 10 updates, but the loss is 0.7" in line
     assert "train.freeze" in line
 
 
 def test_a_constant_loss_is_said_once_with_the_learning_rate():
     [line] = said(WarningSigns(RECIPE), [0.693147] * 40, [0.3] * 40)
     assert line.startswith(
-        "the loss was 0.6931 in the last 11 updates: the model is not learning. Raise optimizer.lr (now 1e-09)"
+        "the loss has been 0.6931 in the last 11 updates: the model is not learning. Raise optimizer.lr (now 1e-09)"
     )
 
 
@@ -196,7 +196,7 @@ def after(validations, name="accuracy"):
     state = TrainerState()
     for value, loss in validations:
         state.update += 10
-        note_validation(state, {"accuracy": value, "loss": loss}, name)
+        record_validation(state, {"accuracy": value, "loss": loss}, name)
     return state
 
 
@@ -229,15 +229,17 @@ def test_without_a_finite_number_nothing_is_the_best():
 @pytest.mark.parametrize(
     ("values", "part"),
     [
-        ([0.0, 0.0, 0.0], "accuracy was 0 in the last 3"),
-        ([0.2, 0.83, 0.83, 0.83], "accuracy was 0.83"),
-        ([math.nan], "not a number"),
+        ([0.0, 0.0, 0.0], "accuracy has been 0 in the last 3"),
+        ([0.2, 0.83, 0.83, 0.83], "accuracy has been 0.83"),
+        ([math.nan], "not finite"),
         ([0.0, 0.0], None),
         ([0.1, 0.2, 0.1], None),
     ],
 )
 def test_a_score_that_says_nothing_is_reported_with_a_remedy(values, part):
-    line = silence_line(after([(value, 1.0) for value in values]), {"accuracy": values[-1], "loss": 1.0}, "accuracy")
+    line = flat_score_warning(
+        after([(value, 1.0) for value in values]), {"accuracy": values[-1], "loss": 1.0}, "accuracy"
+    )
     if part is None:
         assert line is None
     else:

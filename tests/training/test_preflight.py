@@ -74,7 +74,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         r'^data\.valid\.source = "lost\.src": no such file in \S+; correct the name, or give --data FOLDER',
     ),
     "uneven": ({"data": {"valid": {"source": "train.src", "target": "valid.tgt"}}}, "101 lines, but .* has 11"),
-    "empty": ({"data": {"train": [{"source": "empty", "target": "empty"}]}}, "no pairs are left"),
+    "empty": (
+        {"data": {"train": [{"source": "empty", "target": "empty"}]}},
+        "empty: contains no pairs; check the files and data.filters",
+    ),
     "a key": (
         {"data": {"train": [{"source": "pairs.jsonl"}]}},
         r"pairs\.jsonl, line 1: no key 'source'; it has 'en', 'de'",
@@ -191,7 +194,7 @@ def test_a_masked_language_model_needs_a_mask(tmp_path: Path) -> None:
 def test_text_that_is_empty_is_found(task: str, tmp_path: Path) -> None:
     toy_tasks.write_text(tmp_path)
     (tmp_path / "valid.txt").write_text("\n \n")
-    refused(toy_tasks.recipe(task, tmp_path), tmp_path, r"valid\.txt: no texts are left")
+    refused(toy_tasks.recipe(task, tmp_path), tmp_path, r"valid\.txt: contains no texts; check the files")
 
 
 def test_neighbours_are_not_told_from_strangers_in_one_document(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_a_tokenizer_that_has_moved_is_the_same_and_another_is_refused(recipe, t
 def test_settings_that_change_a_number_are_refused_by_name(table, changes, recipe):
     changed = replace(recipe, **{table: replace(getattr(recipe, table), **changes)})
     (key,) = changes
-    with pytest.raises(InputError, match=rf"{table}.{key} is .*, but the run was started with .*start a new run"):
+    with pytest.raises(InputError, match=rf"{table}.{key} is .*, but the run was started with.*start a new run"):
         check_same_run(changed, saved(recipe))
 
 
@@ -135,10 +135,16 @@ def test_a_refusal_names_the_options_that_allow_all_changes_at_once(recipe):
     check_same_run(changed, saved(recipe), keys)
 
 
-def test_a_refusal_names_no_option_where_a_change_cannot_be_allowed(recipe):
-    changed = replace(with_lr(recipe, 0.02), train=replace(recipe.train, seed=7))
+def test_a_refusal_names_the_changes_that_cannot_be_allowed(recipe):
+    changed = replace(recipe, train=replace(recipe.train, seed=7))
     with pytest.raises(InputError, match="Use the old values, or start a new run"):
         check_same_run(changed, saved(recipe))
+    remedy = (
+        r"Use the old value of train\.seed, which cannot change, and accept the other changes with "
+        r"--allow-change optimizer\.lr, or start"
+    )
+    with pytest.raises(InputError, match=remedy):
+        check_same_run(with_lr(changed, 0.02), saved(recipe))
 
 
 def test_the_options_of_a_refusal_let_a_finished_run_of_a_falling_rate_be_longer(recipe):

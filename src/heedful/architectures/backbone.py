@@ -27,19 +27,19 @@ SIDE_NAMES = {"encoder": "enc", "decoder": "dec"}
 BACKBONE_NAMES: Names = {"backbone.": "backbone.", "next_sentence.pooler.": "pooler.", "pooler.": "pooler."}
 ENCODER_NAMES: Names = {"source_embedding.": "backbone.embedding.", "encoder.": "backbone.stack."}
 
-# The backbones of the Transformer were defined here in version 0.1.
+# The Transformer's backbones were defined in this module in version 0.1, and can still be imported from it.
 __getattr__ = public_names(
     __name__, {"heedful.architectures.transformer.model": ("BACKBONES", "DecoderOnly", "EncoderOnly")}
 )
 
 
 class Backbone(nn.Module, ABC, Generic[InputLayerType]):
-    """Base class of backbones, which have one stack: token ids in, a hidden state for each token out.
+    """Base class of backbones, which have one stack: token ids in, one hidden state per token out.
 
     Images, video and audio enter through other input layers. `heedful.nn.named_stacks` describes what a stack provides.
     """
 
-    causal: ClassVar[bool]  # True if a token attends only to earlier tokens
+    causal: ClassVar[bool]  # True if a token attends only to itself and earlier tokens
     pooling: ClassVar[str]  # the default way to pool hidden states into the vector of a text
 
     def __init__(self, config: TextModelConfig, embedding: InputLayerType, stack: Any) -> None:
@@ -66,9 +66,9 @@ class Backbone(nn.Module, ABC, Generic[InputLayerType]):
         """Compute the hidden states of padded rows; return them with their padding mask.
 
         Args:
-            inputs: token ids, or other inputs of the input layer.
+            inputs: Token ids, or other inputs of the input layer.
             padding_mask: True for real inputs, False for padding.
-            segments: the segment of each position, counted from 0; by default all are 0. A model without segments
+            segments: The segment of each position, counted from 0; by default all are 0. A model without segments
                 ignores them.
         """
         return self.encode_vectors(*self.embedding.embed(inputs, padding_mask), segments)
@@ -110,7 +110,7 @@ def model_class(config: ArchitectureConfig) -> Any:
 
 
 def families_of(architecture: str) -> tuple[str, ...]:
-    """Return the families of an architecture's models; a custom class has one, determined by its base class.
+    """Return the families of an architecture's models; a custom class has only the family of its base class.
 
     Raises:
         InputError: the module of the class has not been imported.
@@ -151,7 +151,7 @@ class BackboneModel(Model):
         return self._named(NamedConvolutionalStack)
 
     def _named(self, kind: type[N]) -> list[N]:
-        # Stacks that the inspector cannot record, such as that of a bag of words, have no method `named`.
+        # Stacks that the inspector cannot record, such as `NoLayers` in a bag of words, have no method `named`.
         name = getattr(self.backbone.stack, "named", None)
         stack = name and name(SIDE_NAMES[self.side], self.line)
         return [stack] if isinstance(stack, kind) else []
@@ -168,6 +168,6 @@ class BackboneModel(Model):
 
     def warm_start_names(self, start: Model) -> Names:
         """Map all weights of `start` if it has the same class, otherwise its encoder, or its backbone and pooler."""
-        # A classifier starts from a BERT, or from the encoder of a translator.
+        # For example, a classifier can start from a BERT, or from the encoder of a translator.
         other = ENCODER_NAMES if isinstance(start, SourceToTarget) else BACKBONE_NAMES
         return super().warm_start_names(start) or other

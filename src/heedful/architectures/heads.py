@@ -37,7 +37,7 @@ class LanguageModel(BackboneModel):
     def forward(
         self, tokens: Int[Tensor, "B T"], padding_mask: Bool[Tensor, "B T"] | None = None
     ) -> Float[Tensor, "B T V"]:
-        """Compute the logits of the next token at each position; without a padding mask all tokens are real."""
+        """Compute the logits of the next token at each position; without a padding mask, all tokens are real."""
         padding_mask = all_real(tokens, padding_mask)
         return self.output(self.hidden(tokens, AttentionMask(padding_mask, tokens.size(1), causal=True)))
 
@@ -49,10 +49,10 @@ class LanguageModel(BackboneModel):
 
     @torch.no_grad()
     def start(self, prompts: Int[Tensor, "R T"], padding_mask: Bool[Tensor, "R T"]) -> "LanguageModelState":
-        """Compute the decoding state after the prompts, from which to generate text.
+        """Compute the decoding state for generating text after the prompts.
 
         Args:
-            prompts: token ids, padded on the left, so that no token of the last column is padding.
+            prompts: Token ids, padded on the left, so that no token of the last column is padding.
             padding_mask: True for real tokens.
         """
         return LanguageModelState(self, prompts, padding_mask)
@@ -62,7 +62,7 @@ class LanguageModelState:
     """Decoding state of a language model: the cache of its stack during generation, without gradients.
 
     Attributes:
-        begin: the last token of each prompt, which a search feeds first; the cache contains the tokens before it.
+        begin: The last token of each prompt, which a search feeds first; the cache contains the tokens before it.
     """
 
     def __init__(self, model: LanguageModel, prompts: Int[Tensor, "R T"], padding_mask: Bool[Tensor, "R T"]) -> None:
@@ -81,7 +81,7 @@ class LanguageModelState:
         return self.model.output(self.advance(tokens[:, None])[:, -1])
 
     def advance(self, tokens: Int[Tensor, "R T"]) -> Float[Tensor, "R T D"]:
-        """Compute the hidden states of the next tokens of each row, which the padding mask already includes."""
+        """Compute the hidden states of the next T tokens of each row; `padding_mask` must already include them."""
         mask = AttentionMask(self.padding_mask, tokens.size(1), causal=True)
         return self.model.hidden(tokens, mask, self.cache)
 
@@ -106,7 +106,7 @@ def mean(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> F
 
 
 def last(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
-    """Return the hidden state of the last real token, which in GPT attends to all others (Radford et al. 2018)."""
+    """Return the hidden state of the last real token, which attends to all others in GPT (Radford et al. 2018)."""
     # Padding may be on either side: the last real token is the one with the largest index.
     indices = torch.arange(padding_mask.size(1), device=padding_mask.device)
     return states[torch.arange(states.size(0), device=states.device), (padding_mask * indices).argmax(1)]
@@ -114,7 +114,7 @@ def last(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> F
 
 def maximum(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
     """Return the largest value of each dimension over all real tokens (Collobert et al. 2011, section 3.3)."""
-    # A feature counts once, in texts of any length and at any position.
+    # A feature counts once, wherever and however often it occurs in a text.
     return states.masked_fill(~padding_mask[:, :, None], -torch.inf).amax(1)
 
 
@@ -152,7 +152,7 @@ class PlainPooler(nn.Module):
 
 
 class AttentionPooler(nn.Module):
-    """Pooler with attention: the mean of the hidden states, weighted by the softmax of their products with one query.
+    """Pooler with attention: the mean of the hidden states, weighted by the softmax of their products with a query.
 
     The query is learned, so that the pooler can ignore inputs such as silence (Safari et al. 2020, "Self-attention
     encoding and pooling for speaker recognition", section 2).
@@ -255,7 +255,8 @@ class TokenClassifier(BackboneModel):
 class SentenceEncoder(BackboneModel):
     """Sentence encoder: a backbone whose hidden states are pooled into one unit vector for each text.
 
-    The default pooling is the mean (Reimers & Gurevych 2019, section 3). A trained `backbone` is shared, not copied.
+    The default pooling is the mean (Reimers & Gurevych 2019, section 3). If `backbone` is given, the encoder shares its
+    weights and does not initialise them.
     """
 
     predicts_tokens = False

@@ -29,10 +29,10 @@ OUTPUT_ROWS = {"output.weight": "target", "output.bias": "target"}  # `token_row
 
 @runtime_checkable
 class DecodingState(Protocol):
-    """Interface to a model during decoding, with the state of R rows after the tokens fed so far.
+    """Interface to a model during decoding: the state of R rows after the tokens that have been fed so far.
 
-    The rows of a sentence stay together, and sentences stay in order: a search never selects a row of a later sentence
-    before one of an earlier sentence.
+    Searches keep the rows of a sentence together and sentences in order: they never select a row of a later sentence
+    before a row of an earlier one.
     """
 
     begin: Int[Tensor, " R"]  # the first token to feed to each row: <bos>, or the last token of a prompt
@@ -48,7 +48,7 @@ class DecodingState(Protocol):
 
 @runtime_checkable
 class EmbeddingTable(Protocol):
-    """Table with a vector for each token of a vocabulary."""
+    """Interface to token embeddings: one or more tables with a vector for each token of a vocabulary."""
 
     weight: nn.Parameter
 
@@ -68,20 +68,20 @@ class Model(nn.Module):
         """Check that ids and masks fit the model, and compute `forward`.
 
         Raises:
-            InputError: an argument has the wrong type or shape, or an id is not in the vocabulary; the message says
-                which. In training on a GPU, the values of ids are not checked.
+            InputError: an argument has the wrong type or shape, or an id is not in the vocabulary; the message names
+                it. In training on a GPU, the values of ids are not checked.
         """
         check_arguments(self, args, keywords)
         return super().__call__(*args, **keywords)
 
     @property
     def side(self) -> str | None:
-        """Half of an encoder-decoder that this model can initialise, "encoder" or "decoder"; None: both or neither."""
+        """Half of an encoder-decoder that this model can initialise: "encoder" or "decoder"; None: both or neither."""
         return None
 
     @property
     def line(self) -> str:
-        """Text that the outputs belong to: "src" if the model reads it, "tgt" if the model generates it."""
+        """Text whose tokens the outputs belong to: "src" if the model reads it, "tgt" if the model generates it."""
         return "tgt"
 
     @property
@@ -133,15 +133,15 @@ class SourceToTarget(Model, ABC):
     B batch, N source tokens or other inputs with F features, T target tokens, D model, V target vocabulary.
 
     Attributes:
-        source_embedding: the input layer of the source: embeddings, or an input layer of images or audio.
-        target_embedding: the embeddings of target tokens.
-        output: the projection of hidden states to the target vocabulary.
+        source_embedding: The input layer of the source: token embeddings, or a layer for images, video or audio.
+        target_embedding: The embeddings of target tokens.
+        output: The projection of hidden states to the target vocabulary.
     """
 
     output: nn.Linear
 
     def add_embeddings(self, config: TextModelConfig, source: int | InputLayer, target_vocab: int) -> None:
-        """Create the embeddings of source and target; `source` is a vocabulary size, or an input layer to use."""
+        """Create the embeddings of source and target; `source` is a vocabulary size, or the source's input layer."""
         self.source_embedding = source if isinstance(source, InputLayer) else Embedding(source, config)
         self.target_embedding = Embedding(target_vocab, config)
 
@@ -149,7 +149,7 @@ class SourceToTarget(Model, ABC):
         """Create the output projection, initialise all weights, and tie the matrices according to `config.tie`."""
         self.output = OutputProjection(config.d_model, target_vocab, bias=config.output_bias)
         initialise(self, config)
-        # Tied last, so that a shared matrix is initialised as an embedding, not as a linear layer.
+        # Tied after initialisation, so that a shared matrix is initialised as an embedding, not as a linear layer.
         if config.tie != "none":
             self.output.weight = self.target_embedding.weight
         if config.tie == "all" and isinstance(self.source_embedding, Embedding):
@@ -248,7 +248,7 @@ def check_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
 def wrong_types(values: Mapping[str, Tensor]) -> str:
     """Return a message about the first tensor that is not of a floating-point type, or "" if there is none.
 
-    torch silently converts other types when it copies them to a parameter, and the model would give different results.
+    When torch copies other types to a parameter, it converts them silently, and the model's results would change.
     """
     for name, value in sorted(values.items()):
         if value.dtype not in WEIGHT_TYPES:
@@ -258,11 +258,11 @@ def wrong_types(values: Mapping[str, Tensor]) -> str:
 
 
 def misfits(model: Mapping[str, Sequence[int]], values: Mapping[str, Sequence[int]]) -> list[str]:
-    """List the weights that are missing, unexpected, or of a different shape than in the model.
+    """List the weights that are missing from `values`, unexpected, or of a different shape than in the model.
 
     Args:
-        model: the shape of each parameter of the model, by name.
-        values: the shape of each given weight, by name.
+        model: The shape of each parameter of the model, by name.
+        values: The shape of each given weight, by name.
     """
     problems = [f"missing {name} {tuple(model[name])}" for name in model.keys() - values.keys()]
     problems += [f"unexpected {name} {tuple(values[name])}" for name in values.keys() - model.keys()]
@@ -271,11 +271,11 @@ def misfits(model: Mapping[str, Sequence[int]], values: Mapping[str, Sequence[in
         for name in model.keys() & values.keys()
         if tuple(values[name]) != tuple(model[name])
     ]
-    # The order of a set of names differs between processes, but a message should not.
+    # Sorted, because the order of a set of names differs between processes, and messages should not.
     return sorted(problems)
 
 
-MASKS = {  # masks and segments, each with the possible names of the inputs whose shape it must have
+MASKS = {  # masks and segments: each must have the shape of the input that has one of these names
     "padding_mask": ("tokens", "inputs"),
     "segments": ("tokens", "inputs"),
     "source_padding_mask": ("source",),
@@ -295,7 +295,7 @@ def check_arguments(model: Any, args: tuple[Any, ...], keywords: Mapping[str, An
     for name, line in lines.items():
         table = model.embedding_of(line) if name in arguments else None
         if table is not None:
-            # In training on a GPU, the CPU would have to wait for the values of the ids.
+            # Checking the values of ids in training on a GPU would make the CPU wait for them.
             runs_ahead = model.training and table.weight.device.type not in ("cpu", "meta")
             check_ids(name, arguments[name], len(table.weight), with_values=not runs_ahead)
     for name, others in MASKS.items():
@@ -323,7 +323,7 @@ def check_ids(name: str, ids: object, vocabulary: int, *, with_values: bool) -> 
     # On the meta device, ids have no values, and reading values would break a compiled graph.
     if ids.is_meta or torch.compiler.is_compiling() or not with_values:
         return
-    # torch's error mentions neither the argument nor the id, and on a GPU the process cannot use the device afterwards.
+    # torch's own error names neither argument nor id, and on a GPU, the process could not use the device afterwards.
     if wrong := ((ids < 0) | (ids >= vocabulary)).nonzero().tolist():
         row, column = wrong[0]
         raise InputError(
@@ -355,6 +355,6 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def check_numbers(output: Tensor) -> None:
-    """Raise a RunError if an output of a model contains NaN, so that a damaged model does not answer."""
+    """Raise a RunError if an output contains NaN: a damaged model must not return results."""
     if output.isnan().any():
         raise RunError("the model's output is not a number (NaN): its weights are damaged or its training diverged")

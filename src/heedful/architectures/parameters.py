@@ -14,7 +14,7 @@ from heedful.nn.meta_device import unallocated
 def glorot(model: nn.Module, config: TextModelConfig) -> None:
     """Initialise linear layers as in the code of Vaswani et al. (2017): uniform weights and zero biases.
 
-    The range of the weights is that of Glorot & Bengio (2010).
+    The weights have the range of Glorot & Bengio (2010).
     """
     del config
     for module in model.modules():
@@ -45,7 +45,7 @@ def scaled(model: nn.Module, config: TextModelConfig) -> None:
     """
     normal(model, config)
     ends = ("_attention.out.weight", "feed_forward.down.weight")
-    # N also counts the cross-attention sublayers of a decoder.
+    # N counts self-attention, cross-attention and feed-forward sublayers.
     last = [name for name, _ in model.named_parameters() if name.endswith(ends)]
     for name in last:
         nn.init.normal_(model.get_parameter(name), std=config.init_std * len(last) ** -0.5)
@@ -57,13 +57,13 @@ INITS: dict[str, Callable[[nn.Module, TextModelConfig], None]] = {"glorot": glor
 def initialise(model: nn.Module, config: TextModelConfig) -> None:
     """Initialise a model's weights with torch's global generator, before matrices are tied.
 
-    After tying, a matrix would be initialised twice, the second time as a linear layer.
+    A tied matrix would be initialised twice, the second time as a linear layer.
     """
     INITS[config.init](model, config)
 
 
 # Kinds of torch modules with parameters; heedful's modules have an attribute `parameter_kind`. The outermost module
-# with a kind determines it for all parameters inside.
+# with a kind determines the kind of all parameters inside it.
 KINDS: dict[type[nn.Module], str] = {
     nn.Embedding: "embeddings",
     nn.LayerNorm: "norms",

@@ -13,7 +13,7 @@ from heedful.errors import InputError
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
-MIN_COVERAGE = 0.5  # a file with vectors for a smaller share of the vocabulary's words causes a warning
+MIN_COVERAGE = 0.5  # share of the vocabulary's words; a warning is given if a file has vectors for fewer
 
 # A letter of a script without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han.
 UNSPACED = re.compile(
@@ -24,7 +24,7 @@ UNSPACED = re.compile(
 def place_vectors(
     model: Model, recipe: Recipe, tokenizers: TokenizerPair, warn: Callable[[str], object] = lambda _: None
 ) -> None:
-    """Copy a recipe's word vectors to the embeddings of whole words, and freeze them if `model.freeze_vectors` is set.
+    """Copy a recipe's word vectors to the embeddings of whole words; with `model.freeze_vectors`, freeze the tables.
 
     `warn` is called with a message if a file has vectors for less than `MIN_COVERAGE` of the words.
     """
@@ -63,8 +63,8 @@ def check_size(path: Path, size: int, width: int) -> None:
 def place(path: Path, embedding: EmbeddingTable, tokenizer: Tokenizer) -> tuple[int, int]:
     """Copy the word vectors of one file to all tables of an embedding, scaled to the variance of new embeddings.
 
-    Returns the number of words in the vocabulary that have a vector, and the total number of words in it. Punctuation
-    marks are not counted.
+    Return the number of words in the vocabulary that have a vector, and the number of all words in it. Punctuation
+    marks do not count.
     """
     words = whole_words(tokenizer.texts(range(len(tokenizer))), tokenizer.config.kind)
     rows, indices = match(read_vectors(path, frozenset(words)), words)
@@ -79,11 +79,11 @@ def place(path: Path, embedding: EmbeddingTable, tokenizer: Tokenizer) -> tuple[
 
 
 def whole_words(texts: Sequence[str], kind: str) -> list[str]:
-    """Return each piece of a vocabulary as a word, or "" if it is only part of a word.
+    """Return each piece of a vocabulary as a word, or "" if it can only be part of a word.
 
     `texts` are the pieces as returned by `Tokenizer.texts`. In a vocabulary of kind "word", all pieces are words. In
-    others, pieces that begin with a space are words: the "king" inside "asking" is not a king. A punctuation mark is a
-    word anywhere, and so may be any piece in a script without spaces.
+    others, pieces that begin with a space are words: the "king" inside "asking" is not a king. Punctuation marks, and
+    pieces that begin with a letter of a script without spaces, need no space to be words.
     """
 
     def is_whole(piece: str) -> bool:

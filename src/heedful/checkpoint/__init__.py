@@ -1,6 +1,6 @@
 """Checkpoints and model folders on disk: written atomically, verified by checksums, and free of pickle.
 
-The names below are imported on first use, so that listing runs does not wait for torch.
+The names below are imported on first use, so that commands that do not need torch do not wait for its import.
 """
 
 from typing import TYPE_CHECKING

@@ -30,30 +30,32 @@ from heedful.storage.disk import DISK, MAX_SETTINGS_BYTES, Storage
 
 
 class Rejected(NamedTuple):
-    """Damaged file or checkpoint: its new name, and the reason why it was rejected."""
+    """Damaged file or checkpoint that has been renamed: its new path, and the reason."""
 
-    folder: Path
+    path: Path
     reason: str
 
 
 class Latest(NamedTuple):
-    """Newest intact checkpoint of a run (None before the first one), and the newer checkpoints that are damaged."""
+    """Newest intact checkpoint of a run (None if nothing is saved yet), and the newer ones, damaged and renamed."""
 
     checkpoint: Checkpoint | None
     rejected: tuple[Rejected, ...] = ()
 
 
 class Checkpoints:
-    """Checkpoints of a run: saves, loads and deletes them; after the first `save`, at least one is always intact.
+    """Checkpoints of a run, which it saves, loads and deletes.
+
+    After the first `save`, neither a crash nor a full disk leaves the run without an intact checkpoint.
 
     Args:
         run_folder: The run folder, locked by `claim` before anything is written.
-        keep_last: The number of newest regular steps to keep. The best step and the two newest steps overall are kept
+        keep_last: The number of newest regular steps to keep. The best step and the two newest complete steps are kept
             as well.
-        storage: The file system.
-        every: Steps that are multiples of this are regular. Other steps are saved on a signal or by the clock. They do
-            not count towards `keep_last`, so that the step alone determines which regular steps are kept.
-        claimed: The claim to the folder, which is checked before anything is written.
+        storage: The file system; tests pass one that fails.
+        every: Steps that are multiples of this are regular. Other steps, saved on a signal or after a certain time, do
+            not count towards `keep_last`, so timing does not determine which regular steps are kept.
+        claimed: The claim to the folder, checked before each write; None to skip the check.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class Checkpoints:
         self._best = read_best(self.folder / BEST)
 
     def check_claim(self) -> None:
-        """Check that the run folder was not moved, and that this process still holds its lock."""
+        """Check that the run folder has not been moved, and that this process still holds its lock."""
         if self._claim:
             self._claim.check()
 
@@ -75,8 +77,8 @@ class Checkpoints:
         """Save a checkpoint atomically, then delete old ones; a step that is already saved is left unchanged.
 
         Raises:
-            RunError: Writing failed (for instance on a full disk), the folder was moved, or a weight is not finite.
-                Earlier checkpoints are unchanged, nothing is left half-written, and training can continue.
+            RunError: Writing failed (for instance on a full disk), a weight is not finite, or the run folder was moved
+                or claimed by another process. Earlier checkpoints are unchanged, and training can continue.
         """
         with self._named_errors(f"save step {checkpoint.step}"):
             if self._prepare(checkpoint.step):
@@ -85,7 +87,7 @@ class Checkpoints:
             self.delete_old()
 
     def begin(self, step: int) -> bool:
-        """Create the temporary folder for a step that several processes save; return False if it is already saved."""
+        """Create the temporary folder in which several processes save a step; return False if the step is saved."""
         with self._named_errors(f"save step {step}"):
             is_new = self._prepare(step)
             if is_new:
@@ -103,7 +105,10 @@ class Checkpoints:
         return FolderWriter(self.path(step), self._storage)
 
     def publish(self, checkpoint: Checkpoint, writer: FolderWriter) -> None:
-        """Complete the temporary folder of a checkpoint that several processes wrote, and rename it."""
+        """Complete the temporary folder of a checkpoint that several processes wrote, and rename it to its final name.
+
+        If that fails, the temporary folder is removed.
+        """
         try:
             with self._named_errors(f"save step {checkpoint.step}"):
                 seal_shards(writer, checkpoint)
@@ -142,7 +147,7 @@ class Checkpoints:
                 folder = self.path(bad_step)
                 bad = folder.with_name(folder.name + ".bad")
                 with self._named_errors(f"rename the damaged step {bad_step}"):
-                    # The step may have been damaged, renamed and saved again before.
+                    # An earlier save of the same step may have been damaged and renamed as well.
                     remove(self._storage, bad)
                     self._storage.rename(folder, bad)
                     self._storage.flush(self.folder)
@@ -162,7 +167,7 @@ class Checkpoints:
         return None
 
     def mark_best(self, step: int, metric: str, value: float) -> None:
-        """Mark a saved step as the best checkpoint, which is not deleted before another step is marked."""
+        """Mark a saved step as the best checkpoint, which is kept until another step is marked."""
         self.check_claim()
         if not self.path(step).is_dir():
             raise RunError(f"step {step} is not saved in {self.folder}: it cannot be marked as the best")
@@ -179,7 +184,7 @@ class Checkpoints:
         return self._best if self._best and self.path(self._best.step).is_dir() else None
 
     def lost(self, steps: Iterable[int]) -> set[int]:
-        """Return the steps whose checkpoint is missing or has a changed byte."""
+        """Read every byte of the checkpoints of `steps`; return the steps whose checkpoint is missing or damaged."""
         return {step for step in steps if not is_intact(self.path(step))}
 
     def steps(self) -> list[int]:
@@ -190,7 +195,7 @@ class Checkpoints:
 
     def delete_old(self) -> None:
         """Delete the checkpoints that need not be kept; raise OSError if deleting fails."""
-        # Regular ones may be damaged, so the two newest complete ones and the best one are kept as well.
+        # The regular checkpoints may be damaged, so the two newest complete ones are kept as well.
         steps = self.steps()
         complete = [step for step in steps if is_complete(self.path(step))]
         regular = [step for step in steps if step % self._every == 0]
@@ -214,7 +219,7 @@ def read_checkpoint(folder: Path, step: int) -> Checkpoint:
     """Read the checkpoint of a step and verify every byte.
 
     Raises:
-        DamagedError: A file is missing or was changed.
+        DamagedError: A file is missing or was changed, or the folder contains a different step.
     """
 
     def parse_state(data: bytes) -> dict[str, Any]:
@@ -252,14 +257,14 @@ def put_aside_damaged_mark(run_folder: Path) -> Rejected | None:
 
 
 class ShardedCheckpoints:
-    """Checkpoints of sharded weights, of which each process holds some rows. All processes call the same methods.
+    """Checkpoints of sharded weights, of which each process holds some rows.
 
-    Every process writes and flushes its files; then rank zero writes the manifest for all of them, and renames the
-    folder. An error in one process is raised in all of them.
+    All processes must call the same methods in the same order. To save, every process writes and flushes its files;
+    then rank zero writes the manifest for all of them, and renames the folder. All processes raise an error of any one.
 
     Args:
         checkpoints: The checkpoints of the run, in a folder that all processes share.
-        exchange: Reducer over these processes, which no other thread uses at the same time.
+        exchange: Reducer over the run's processes. No other thread may use it at the same time.
     """
 
     def __init__(self, checkpoints: Checkpoints, exchange: Reducer) -> None:
@@ -281,7 +286,7 @@ class ShardedCheckpoints:
         """Save a checkpoint atomically, then delete old ones; a step that is already saved is left unchanged."""
         if self._on_rank_zero(lambda: self._checkpoints.begin(checkpoint.step)):
             writer = self._checkpoints.writer(checkpoint.step)
-            # The manifest is written after all parts are on disk, since it makes the folder a complete checkpoint.
+            # A folder with a manifest counts as complete, so the manifest is written after all parts are on disk.
             parts = self._exchange.all_gather(self._write_shard(writer, checkpoint))
 
             def publish() -> None:
@@ -330,8 +335,8 @@ CheckpointStore = Checkpoints | ShardedCheckpoints
 
 
 def store_of(checkpoints: Checkpoints, reducer: Reducer) -> CheckpointStore:
-    """Choose who saves the checkpoints of a run: all processes if the weights are sharded, otherwise rank zero.
+    """Return the store in which a run saves: `ShardedCheckpoints` if its weights are sharded, or else `checkpoints`.
 
-    All processes must call this function. The result may be used in a thread other than the training thread.
+    All processes must call this function. One thread other than the training thread may use the result.
     """
     return checkpoints if reducer.mesh is None else ShardedCheckpoints(checkpoints, reducer.for_a_thread())

@@ -1,4 +1,7 @@
-"""Read and verify the recipe and the tokenizers of model folders and checkpoints. Without torch."""
+"""Read and verify the recipe and the tokenizers of model folders and checkpoints.
+
+This module does not import torch.
+"""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -34,7 +37,7 @@ DESCRIPTIONS = TypeAdapter(ModelDescription)
 
 
 def read_shortlist(manifest: Manifest, sizes: tuple[int, int]) -> "Shortlist | None":
-    """Read and verify the shortlist of a model folder, if it has one."""
+    """Read and verify the shortlist of a model folder, for vocabularies of these sizes; return None if it has none."""
     if not any(name.startswith(f"{TOKENIZER}/shortlist/") for name in manifest.files):
         return None
     from heedful.text.shortlist import ALWAYS, TABLE, Shortlist
@@ -45,7 +48,7 @@ def read_shortlist(manifest: Manifest, sizes: tuple[int, int]) -> "Shortlist | N
 
 
 def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
-    """Read and verify the recipe and the tokenizers of a model folder."""
+    """Read and verify the recipe and the tokenizers of a model folder or checkpoint."""
     path = manifest.verify(RECIPE, MAX_SETTINGS_BYTES)
     description = parse_file(path, lambda data: DESCRIPTIONS.validate_json(data, strict=True))
     recipe = recipe_from_dict(current_keys(description.recipe), str(path))

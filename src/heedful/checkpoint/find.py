@@ -1,11 +1,12 @@
 """Find a model folder by its path, by its run's path, or by the name of a bundled model or one on the Hub.
 
-Without torch.
+This module does not import torch.
 """
 
 import logging
 from collections.abc import Sequence
 from difflib import get_close_matches
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -39,14 +40,19 @@ def find_model(path: str | Path) -> Path:
         return model
     runs = _runs_in(folder)
     if str(path) in bundled_names():
-        remedy = f"; to use your own, give {either(runs)}" if runs else ""
-        LOG.warning("the folder %s does not contain a model; using the bundled model of that name%s", path, remedy)
+        _warn_of_bundled(folder.resolve(), f"; to use your own, give {either(runs)}" if runs else "")
         return BUNDLED / str(path)
     raise _not_a_model(folder, runs)
 
 
+@cache  # once per folder, although a command looks a model up several times
+def _warn_of_bundled(folder: Path, remedy: str) -> None:
+    name = folder.name
+    LOG.warning("the folder %s does not contain a model; using the bundled model of that name%s", name, remedy)
+
+
 def _not_a_model(folder: Path, runs: Sequence[str]) -> InputError:
-    """Return an error that says what a folder is instead of a model; `runs` are the folders in it that have a model."""
+    """Return an error that says what a folder is, if not a model; `runs` are the folders in it that have a model."""
     names = {path.name for path in folder.iterdir()}
     other_format = ""
     if "model.bin" in names and names & {"config.json", "vocabulary.txt", "vocabulary.json", "shared_vocabulary.json"}:
@@ -144,7 +150,9 @@ def _named_model(name: str) -> Path:
         raise InputError(f'no model "{name}": no such folder; did you mean {either(near)}?')
     parent = Path(name).parent
     if parent.name and parent.is_dir():
-        content = f"{parent} contains {', '.join(_runs_in(parent)) or 'no run or model yet'}"
+        if runs := _runs_in(parent):
+            raise InputError(f'no model "{name}": no such folder; {parent} contains {", ".join(runs)}')
+        content = f"{parent} contains no run or model yet"
         raise InputError(f'no model "{name}": no such folder, and {content}; `heedful train` creates a run')
     missing = first_lost(Path(name))
     nor = f", nor a folder {missing}" if missing != Path(name) else ""

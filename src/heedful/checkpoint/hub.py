@@ -1,7 +1,7 @@
-"""Models on the Hugging Face Hub, by names such as hf:OWNER/NAME or hf:OWNER/NAME@REVISION. Without torch.
+"""Download and upload of models on the Hugging Face Hub, whose names are hf:OWNER/NAME or hf:OWNER/NAME@REVISION.
 
 huggingface_hub transfers the files, so its login or HF_TOKEN, its cache, HF_HUB_OFFLINE and HF_ENDPOINT apply. It is
-imported only when such a name is used.
+imported only when such a name is used. This module does not import torch.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ def split_name(name: str | Path) -> tuple[str, str | None]:
 
 
 def pinned(name: str) -> str:
-    """Return the name of a model on the Hub with its current commit as revision; return any other name unchanged."""
+    """Pin the name of a model on the Hub to the commit that it refers to now; return any other name unchanged."""
     if not is_hub_name(name):
         return name
     return f"{HUB}{split_name(name)[0]}@{download(name).name}"
@@ -52,7 +52,7 @@ def file_hashes(name: str) -> dict[str, dict[str, str]]:
 
 
 def download(name: str | Path, *, foreign: bool = False) -> Path:
-    """Download a model, or find it in the cache; the folder is named after the commit.
+    """Download a model unless it is in the cache; return its folder, which is named after the commit.
 
     Only the files that make up a model are downloaded, never code or pickles, and their hashes are compared with
     those on the Hub.
@@ -76,7 +76,7 @@ def download(name: str | Path, *, foreign: bool = False) -> Path:
             info = HfApi().model_info(repository, revision=folder.name, files_metadata=True)
         except transfer_errors():
             if lacking is None and any(folder.glob("*.safetensors")):
-                return folder  # the model is in the cache, but there is no connection to check it
+                return folder  # the cache has weights; without a connection, their files cannot be checked
             raise
         files = {file.rfilename: file for file in info.siblings or ()}
         for file in [*model_files(str(name), files, lacking), *({CARD} & files.keys())]:
@@ -90,7 +90,7 @@ def download(name: str | Path, *, foreign: bool = False) -> Path:
 def first_file(name: str, *, foreign: bool) -> Path:
     """Download the file of a model that is read first: the manifest, or the settings of a transformers model.
 
-    It determines the commit to which a branch refers. Without a connection, the cached file is used.
+    The name of its folder is the commit to which the revision refers. Without a connection, the cached file is used.
     """
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
@@ -121,7 +121,7 @@ def missing_files(folder: Path, name: str) -> list[str]:
 
 
 def model_files(name: str, files: Collection[str], lacking: Sequence[str] | None) -> Sequence[str]:
-    """Select the files of a repository to download: the `lacking` ones, or if that is None, a foreign model's files."""
+    """Return the files to download: `lacking`, or if it is None, the `files` that belong to a transformers model."""
     if lacking is None:
         foreign = [file for file in files if FOREIGN_FILES.fullmatch(file)]
         if not any(file.endswith(".safetensors") for file in foreign):
@@ -133,7 +133,7 @@ def model_files(name: str, files: Collection[str], lacking: Sequence[str] | None
 
 
 def has_hash(path: Path, file: "RepoSibling") -> bool:
-    """Return True if a file matches its hash on the Hub, which is SHA-256 for large files, and git's for others."""
+    """Return True if a file matches its hash on the Hub: SHA-256 for files in Git LFS, the git blob hash for others."""
     with path.open("rb") as stream:
         if file.lfs:
             return hashlib.file_digest(stream, "sha256").hexdigest() == file.lfs.sha256
@@ -224,7 +224,7 @@ def explain(error: BaseException, access: str, revision: str) -> tuple[type[Heed
         RevisionNotFoundError,
     )
 
-    # If an upload fails or a file is not in the cache, the error hides the reason in its cause.
+    # If an upload fails or a file is not in the cache, the reason is the error's cause.
     hides = isinstance(error, RuntimeError | LocalEntryNotFoundError)
     reason = (hides and error.__cause__) or error
     status = reason.response.status_code if isinstance(reason, HfHubHTTPError) else None

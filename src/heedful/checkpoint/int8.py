@@ -1,8 +1,8 @@
 """Matrices that are stored as 8-bit integers, in a quarter of the bytes of float32.
 
-Each row has a scale, 127 / its largest absolute weight, stored under the name of the matrix with ".scale" appended; a
-weight is an integer divided by the scale of its row. CTranslate2 quantises rows in the same way, so it can use these
-integers.
+Each row has a scale, 127 / its largest absolute weight, and a weight is an integer divided by the scale of its row. The
+scales are stored under the name of the matrix with ".scale" appended. CTranslate2 quantises rows in the same way, so a
+conversion to its format gives the same integers.
 
 M rows, K columns.
 """
@@ -18,7 +18,7 @@ from heedful.checkpoint.safetensors_format import SCALE
 from heedful.errors import InputError
 
 MAX_STEP = 127
-MIN_LARGEST = 1e-36  # if all weights of a row were smaller, its scale would be infinite
+MIN_LARGEST = 1e-36  # used in place of a smaller largest weight, for which the scale could overflow
 EXACT = re.compile(r".*positions\.table\.weight")  # position tables, which CTranslate2 keeps in float32
 
 
@@ -40,7 +40,7 @@ def quantised(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def quantise(matrix: Float[Tensor, "M K"]) -> tuple[Int8[Tensor, "M K"], Float[Tensor, " M"]]:
-    """Round a matrix to integers from -127 to 127, with a scale for each row."""
+    """Scale each row of a matrix and round it to integers from -127 to 127; return them and the scales."""
     largest = matrix.abs().amax(1)
     scale = MAX_STEP / torch.where(largest > 0, largest.clamp(min=MIN_LARGEST), MAX_STEP)  # zeros stay zero
     return (matrix * scale[:, None]).round().to(torch.int8), scale

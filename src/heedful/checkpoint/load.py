@@ -20,11 +20,11 @@ from heedful.architectures.backbone import BackboneModel
 from heedful.architectures.model import load_weights
 from heedful.checkpoint.description import read_description
 from heedful.checkpoint.find import BUNDLED, find_model, warn_of_choice
-from heedful.checkpoint.model_folder import build_fitting, read_merged
+from heedful.checkpoint.model_folder import build_checked, read_merged
 from heedful.config.schema import DataConfig, Recipe
 from heedful.errors import InputError
 from heedful.machine.device import choose_device
-from heedful.machine.process import own_random_numbers
+from heedful.machine.process import preserve_rng_state
 from heedful.nn.lora import Adapter
 from heedful.predictors.predictor import AnyPredictor, Predictor
 from heedful.predictors.retriever import Retriever, warn_of_mean_vectors
@@ -46,7 +46,7 @@ class LoadedModel:
     model: Any  # a torch module in evaluation mode, built by the recipe's task
     tokenizers: TokenizerPair
     path: Path  # the model folder or checkpoint that was loaded
-    adapter: Adapter | None = None  # the LoRA updates, which are merged into the weights of the model
+    adapter: Adapter | None = None  # LoRA updates, already merged into the weights; None if LoRA was not used
 
     def use(self) -> AnyPredictor:
         """Create the predictor for the model's task, such as a translator, a generator or a classifier."""
@@ -68,7 +68,7 @@ class LoadedModel:
         return predictor
 
     def encoder(self) -> AnyPredictor:
-        """Return the model's predictor if it is a retriever, otherwise a retriever with mean hidden states as vectors.
+        """Return the model's predictor if it is a retriever, or else a retriever whose vectors are mean hidden states.
 
         If the model has no hidden states of text, return its predictor.
         """
@@ -96,7 +96,8 @@ class LoadedModel:
 
     @contextmanager
     def testing(self, data: DataConfig, report: Callable[[str], None]) -> Iterator[Task[Any]]:
-        decode = replace(self.recipe.decode, max_extra=self.recipe.decode.extra)  # set, as if training had measured it
+        # Set `max_extra`, so that it is not derived from the lengths of the test data.
+        decode = replace(self.recipe.decode, max_extra=self.recipe.decode.extra)
         recipe = replace(self.recipe, data=labels_learned(data, self.recipe.data), decode=decode)
         task = find_task(recipe.task)
         with TemporaryDirectory() as folder, torch.no_grad():
@@ -119,17 +120,17 @@ def load_model(path: str | Path, device: str | torch.device = "cpu") -> LoadedMo
     Raises:
         InputError: The model or device does not exist, the weights do not fit the recipe, or the task is a
             user's class whose module was not imported: heedful does not import code that a model folder names.
-        DamagedError: The recipe, tokenizers or weights differ from what was saved. The optimizer state is not read.
+        DamagedError: The recipe, tokenizers or weights differ from what was saved.
     """
     torch_device = choose_device(device)
     folder = find_model(path)
     manifest = read_manifest(folder)
     warn_of_choice(Path(path), manifest)
     recipe, tokenizers = read_description(manifest)
-    with own_random_numbers():  # building a model samples its initial weights
-        model = build_fitting(manifest, recipe, tokenizers)
+    with preserve_rng_state():  # building a model samples its initial weights
+        model = build_checked(manifest, recipe, tokenizers)
     weights, adapter = read_merged(manifest, recipe)
     load_weights(model, weights)
-    # The LoRA updates are merged, so the recipe describes a model without them, as `build_fitting` builds it.
+    # The LoRA updates are merged, so the recipe describes a model without them, as `build_checked` builds it.
     recipe = replace(recipe, train=replace(recipe.train, lora=None))
     return LoadedModel(recipe, model.to(torch_device).eval(), tokenizers, folder, adapter)

@@ -14,7 +14,7 @@ from heedful.errors import InputError, RunError
 
 
 class Claim:
-    """A process's claim to a run folder: locks on the folder and on its lock file, held at most until the process ends.
+    """Claim to a run folder: locks on the folder and its lock file, held until `release` or until the process ends.
 
     The lock on the folder persists even if somebody deletes the lock file. If the file system cannot lock folders, the
     lock file alone keeps others out.
@@ -33,8 +33,8 @@ class Claim:
             raise
 
     def check(self) -> None:
-        """Check that the folder was not moved since it was claimed, and that no other process has claimed it."""
-        # The folder may have been moved, and another one with the same name may have taken its place.
+        """Check that the folder has not been moved since it was claimed, and that no other process has claimed it."""
+        # It is not enough that the path exists: another folder may have taken the place of the claimed one.
         try:
             moved = not os.path.samestat(self.folder.stat(), self._identity)
         except OSError:
@@ -62,7 +62,7 @@ class Claim:
 def claim(run_folder: Path) -> Iterator[Claim]:
     """Create a run folder or reuse an existing one, and keep other training processes out of it within the block.
 
-    The lock is released at the end of the block, or when the process ends, however it does.
+    The lock is released at the end of the block, or when the process ends, even if it is killed.
     """
     try:
         run_folder.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def claim(run_folder: Path) -> Iterator[Claim]:
 
 
 def is_claimed(run_folder: Path) -> bool:
-    """Return True if a process holds the claim to a run folder, without changing anything."""
+    """Return True if a process holds the claim to a run folder; the folder and its lock file are not changed."""
     try:
         for descriptor in _lock_folder(run_folder):
             os.close(descriptor)
@@ -88,7 +88,7 @@ def is_claimed(run_folder: Path) -> bool:
         return False
     try:
         descriptor = os.open(path, os.O_RDWR)
-    except OSError:  # the lock is visible only to those who may write to the lock file
+    except OSError:  # only a process that may write to the lock file can test its lock
         return False
     try:
         return not _lock(descriptor)
@@ -149,7 +149,7 @@ def _lock_file(run_folder: Path) -> list[int]:
     # The file is truncated below, and a link could lead to any of the user's files.
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise InputError(f"{path} is a link or not a plain file, so it cannot be the lock file of a run: remove it")
-    # Opened without O_TRUNC: until this process holds the lock, the file may name another one, which the error quotes.
+    # Not with O_TRUNC: as long as another process holds the lock, the file names it, and the error quotes that name.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         if not _lock(descriptor):

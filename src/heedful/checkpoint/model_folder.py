@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from heedful.nn.lora import Adapter
 
 WEIGHTS = "model.safetensors"
-MAX_NUMBER_BYTES = 8
+MAX_NUMBER_BYTES = 8  # size of a weight in float64, the largest type
 MAX_HEADER_BYTES = 10**8  # the largest header that the safetensors library reads
 
 
@@ -67,10 +67,10 @@ def average(folders: Sequence[Path]) -> dict[str, Tensor]:
     return {name: (value / len(folders)).float() for name, value in total.items()}
 
 
-def build_fitting(manifest: Manifest, recipe: Recipe, tokenizers: TokenizerPair) -> Model:
+def build_checked(manifest: Manifest, recipe: Recipe, tokenizers: TokenizerPair) -> Model:
     """Build the folder's model, with random weights, after checking that the weights in the folder fit it.
 
-    The model has no LoRA layers, since LoRA updates are merged into its weights.
+    The model has no LoRA layers, since `read_merged` merges the updates into the weights.
     """
     task = find_task(recipe.task)
     check_task(task.spec, recipe)

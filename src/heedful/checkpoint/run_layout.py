@@ -1,4 +1,7 @@
-"""Layout of a run folder: the names of its checkpoints, the mark of the best one, and the result. Without torch."""
+"""Layout of a run folder: the names of its checkpoints, which of them is marked as the best, and the result.
+
+This module does not import torch.
+"""
 
 import json
 import re
@@ -17,7 +20,7 @@ RESULT = "result.json"  # of a finished run: the scores of its final model on th
 
 @dataclass(frozen=True)
 class Best:
-    """Best checkpoint of a run so far: its step, and the value of the validation metric."""
+    """Best checkpoint of a run so far: its step, and the validation metric by which it is the best."""
 
     step: int
     metric: str
@@ -25,7 +28,7 @@ class Best:
 
 
 def read_best(path: Path) -> Best | None:
-    """Read the mark of the best checkpoint; None if no checkpoint is marked."""
+    """Read which checkpoint is marked as the best; return None if none is marked."""
 
     def parse_best(data: bytes) -> Best:
         best = Best(**unseal(data))
@@ -55,7 +58,7 @@ def checkpoint_folders(run: Path) -> list[Path]:
 
 
 def read_result(run: Path) -> dict[str, Any]:
-    """Read the "update" at which a run ended and the scores of its final model; return {} if it has not ended."""
+    """Read the "update" at which a run ended and the scores of its final model; return {} if there is no valid file."""
     try:
         result = json.loads((run / RESULT).read_bytes())
     except (OSError, ValueError, RecursionError):

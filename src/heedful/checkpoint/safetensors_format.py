@@ -1,8 +1,8 @@
-"""Safetensors format: tensors to bytes and back, whole or sharded over several files; `save` writes the bytes.
+"""Conversion of tensors to the bytes of safetensors files and back, in a single file or sharded over several.
 
 Each process that holds a shard of the weights writes a file: `model-00002-of-00004.safetensors` contains the rows of
-the second of four processes. Its metadata has the first row and the total number of rows for each tensor. The files
-are read as one, however many processes wrote them.
+the second of four processes. Its metadata has the first row and the total number of rows of each sharded tensor. The
+files are read as one, however many processes wrote them.
 """
 
 import json
@@ -107,8 +107,8 @@ def part_file(tensors: Mapping[str, Tensor], *, is_rank_zero: bool) -> Content:
         if not isinstance(tensor, Sharded):
             if is_rank_zero:
                 own[name] = tensor
-        # With HSDP several processes hold the same rows, and one of them writes these. Some processes may hold no rows
-        # of a tensor that has few.
+        # With HSDP, several processes hold the same rows, which only one of them writes. If a tensor has fewer rows
+        # than there are processes, some hold none.
         elif (rows := rows_of(tensor)).first_copy and rows.end > rows.begin:
             own[name], own_rows[name] = local(tensor), [rows.begin, rows.all]
     return tensor_file(own, {ROWS: json.dumps(own_rows)})
@@ -138,7 +138,7 @@ def parts_of(manifest: Manifest, name: str, verify: Callable[[str], Path]) -> It
 
 
 def whole_shapes(manifest: Manifest, name: str) -> dict[str, tuple[int, ...]]:
-    """Read the shapes of the tensors in a folder, from one file or several, without verifying the files' bytes."""
+    """Read the shapes of the whole tensors of `name`, from one file or several, and verify only the files' sizes."""
     if files_of(manifest, name) in ([], [name]):
         return read_shapes(manifest.verify_size(name))
     return {
@@ -149,7 +149,7 @@ def whole_shapes(manifest: Manifest, name: str) -> dict[str, tuple[int, ...]]:
 
 
 def read_whole(manifest: Manifest, name: str) -> dict[str, Tensor]:
-    """Read and verify the tensors of a folder, on the CPU, from one file or from those of several processes."""
+    """Read and verify the tensors of `name`, on the CPU, from a single file or from the files of several processes."""
     if name in manifest.files:
         return read_tensors(manifest.verify(name))
     tensors: dict[str, Tensor] = {}

@@ -2,8 +2,7 @@
 
 A checkpoint is a folder that is either complete or absent: its files are written to a temporary folder, the manifest
 with their checksums last, and flushed; then one rename gives the folder its name (`storage.atomic`). The manifest shows
-whether a folder is complete (`storage.complete_folder`). `checkpoints` decides which checkpoints of a
-run are kept.
+whether a folder is complete (`storage.complete_folder`). `checkpoints` decides which checkpoints of a run are kept.
 """
 
 from collections.abc import Mapping
@@ -49,9 +48,9 @@ class Checkpoint:
         return {"kind": "checkpoint", "step": self.step}
 
     def check_finite(self) -> None:
-        """Check that all weights of this process are finite, so that NaN does not replace a good checkpoint."""
+        """Check that all weights of this process are finite, so that no checkpoint with NaN replaces a good one."""
         for name, value in self.weights.items():
-            # With numpy, because a second team of torch threads would slow down the training threads.
+            # With numpy: in a thread that saves, torch would start more threads, which slow down training.
             if not np.isfinite(local(value).float().numpy(force=True)).all():
                 raise RunError(
                     f"step {self.step} is not saved, because the weight {name} is not finite: resume from the last "
@@ -75,12 +74,12 @@ def write_shard(writer: FolderWriter, checkpoint: Checkpoint, rank: int, world_s
     checkpoint.check_finite()
     for name, tensors in ((WEIGHTS, checkpoint.weights), (OPTIMIZER, checkpoint.optimizer)):
         writer.write(part_name(name, rank, world_size), part_file(tensors, is_rank_zero=rank == 0))
-    # Each process flushes its files: on a network file system, rank zero cannot flush those of other machines.
+    # Each process flushes its files: on a network file system, rank zero cannot flush what other machines wrote.
     writer.flush()
 
 
 def seal_shards(writer: FolderWriter, checkpoint: Checkpoint) -> None:
-    """Write the files of a sharded checkpoint that one process writes: recipe, tokenizers, state, and manifest."""
+    """Write the files of a sharded checkpoint that are not sharded: recipe, tokenizers, state, and manifest."""
     description = description_files(checkpoint.recipe, checkpoint.tokenizers)
     for name, content in {**description, STATE: [json_bytes(checkpoint.state)]}.items():
         writer.write(name, content)
@@ -99,7 +98,8 @@ def write_model(
     """Write a model folder atomically, replacing an existing model.
 
     Raises:
-        InputError: The folder contains anything else, such as a model card that somebody has changed.
+        InputError: The folder contains other files, or a model card that somebody has changed; or `dtype` is int8 and a
+            weight is not finite.
         RunError: Writing failed.
     """
     folder = folder.resolve()

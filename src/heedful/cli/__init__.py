@@ -1,4 +1,4 @@
-"""The Typer application behind the `heedful` command line; the module of a command is imported on first use."""
+"""The Typer application of the `heedful` command line, which imports the module of a command on first use."""
 
 import os
 import sys
@@ -58,7 +58,10 @@ def heedful(
 
 
 def main() -> None:
-    """Run the command line; standard output is the same whether or not messages can be written to standard error."""
+    """Run the command line.
+
+    Standard output is the same whether or not messages can be written to standard error.
+    """
     from heedful.storage.standard_streams import standard_streams
 
     warnings.filterwarnings("ignore", module=r"PIL\.")  # heedful limits pixels and reports damage itself
@@ -85,7 +88,9 @@ def run() -> None:
             from heedful.distributed.reducer import end_with_error
 
             end_with_error(error)
-        sys.stderr.write(error.line())
+        from heedful.cli.hints import name_options
+
+        sys.stderr.write(name_options(error.line(), sys.argv))
         sys.exit(error.exit_code)
     except OSError as error:
         if error.filename is None:

@@ -1,4 +1,4 @@
-"""The driver of all commands that answer inputs: it reads inputs, passes them to a predictor, and writes the answers.
+"""What commands that run a predictor share: they read inputs, pass them to the predictor, and write its answers.
 
 A command declares its options, loads a predictor, and describes in an `AnswerForm` how the predictor's answers are
 written.
@@ -52,10 +52,10 @@ class AnswerForm(NamedTuple, Generic[A]):
 
 
 class TextCommand:
-    """One call of a command that answers texts: its input, its output, and how answers are written.
+    """One run of a command that computes an answer for each input text: its input, its output, and its options.
 
     It is created before a model is loaded, so that errors in options and files are reported at once. `columns` are the
-    columns given as options. With `may_name_files`, a text may be a file name.
+    table columns given as options. With `may_name_files`, a text may be a file name.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ def answer_files(
     *,
     as_json: bool,
 ) -> None:
-    """Write the answer for each file that can be read, in order: file name, tab and text; a table row; or JSON.
+    """Write the answer for each readable file, in order, as its name, a tab and a text; as a table row; or as JSON.
 
     `rows` are the rows of a table that lists all files; if None, each row contains only a file name.
     """
@@ -192,7 +192,7 @@ def reject_if(problems: dict[str, object]) -> None:
 
 
 def settings(options: Mapping[str, Any], *tables: type) -> dict[str, Any]:
-    """Return the options that were given and that override settings of the same names in these tables of a recipe."""
+    """Return the given options that override settings of the same name in these tables of a recipe."""
     names = (each.name for table in tables for each in fields(table))
     return {name: options[name] for name in names if options.get(name) not in (None, [])}
 

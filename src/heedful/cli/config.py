@@ -73,6 +73,7 @@ def check(
     tokenizer, the models to start from, and the device. `heedful train` begins
     with the same checks.
     """
+    from heedful.config.rules import remarks
     from heedful.data.preparation.prepared_data import files_of
     from heedful.training.learning_rate import rate_line
     from heedful.training.preflight import preflight
@@ -84,6 +85,8 @@ def check(
     count = len({file for corpus in corpora for file in files_of(corpus, data_config)})
     typer.echo(f"{recipe}: no errors; found {counted(count, FILES[data_config.modality])}")
     typer.echo(rate_line(checked))
+    for sentence in remarks(checked):
+        typer.echo(sentence)
 
 
 @app.command()
@@ -222,7 +225,7 @@ def kinds_table(counts: "ParameterCounts") -> "Table":
 
 
 def paper_table(rows: "list[Table3Row] | tuple[Table3Row, ...]") -> "Table":
-    """Make a table of the parameter counts in Table 3 of Vaswani et al. (2017), and exact counts by each convention."""
+    """Make a table of the parameter counts in Table 3 of Vaswani et al. (2017), next to computed counts."""
     from heedful.architectures.transformer.model import CONVENTIONS
 
     computed = (f"computed as in\n{c.name},\n{c.vocab:,}-token vocabulary" for c in CONVENTIONS)

@@ -79,8 +79,8 @@ def convert(
 
     bert, clip, gpt2, llama, marian, vit and whisper are Hugging Face folders,
     with safetensors and, for text models, a tokenizer; opennmt and
-    faster-whisper are in CTranslate2's format. Models that the format cannot
-    represent are rejected, and unused weights are listed.
+    faster-whisper are in CTranslate2's format. Models that the target format
+    cannot represent are rejected, and unused weights are listed.
     """
     folder = Path(model)
     if is_hub_name(model):
@@ -240,6 +240,7 @@ def export(
     from heedful.checkpoint import load_model
     from heedful.convert.exporter import COMPARED_INPUTS, export_model, with_languages
     from heedful.tasks.specs import usage
+    from heedful.text.languages import check_language
 
     exporter: Exporter = EXPORTERS[to]
     precision = precision or exporter.precisions[0]
@@ -250,6 +251,9 @@ def export(
     if private and push is None:
         raise InputError(f"--private is for a Hub repository; add --push {HUB}OWNER/NAME")
 
+    for option, code in (("--source-language", source_language), ("--target-language", target_language)):
+        if code is not None:
+            check_language(code, option)
     texts = None if inputs is None else list(islice(read_lines(inputs), COMPARED_INPUTS))
     replaced = ", replacing the model that was there" if out and (out / MANIFEST).is_file() else ""
     destination, commit = out or push, ""

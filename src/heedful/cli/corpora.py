@@ -19,9 +19,9 @@ Out = Annotated[Path, typer.Option(help="Folder to write to.", callback=folder_t
 def write_corpus(folder: Path, files: Files, what: str, done: Callable[[int], object] = lambda _: None) -> None:
     """Write the files of a generated corpus into a folder that may contain nothing but some of these files.
 
-    Existing files are compared before anything is written, and stay unchanged. Each file is written completely or not
-    at all, however the command ends; only a power failure can leave damaged files, which the next call rejects. Files
-    are generated one by one, so that they need not fit into memory together.
+    Existing files stay unchanged; before anything is written, they are compared with the generated content. Each file
+    is written completely or not at all, however the command ends. Only a power failure can leave damaged files, which
+    the next call rejects. Files are generated one by one, so that they need not fit into memory together.
     """
     from heedful.storage.atomic import TEMPORARY, atomic_file, named_write_errors
     from heedful.storage.disk import UNFLUSHED
@@ -70,9 +70,9 @@ def scenes(
 ) -> None:
     """Generate a parallel corpus of any size from a small grammar; each sentence has exactly one translation.
 
-    The words of the sentences, the role of each word and the word alignment
-    are written as well. The same command always writes the same files. No
-    training sentence is in the validation or test set, whatever the seed.
+    Separate files contain the words of each sentence, their roles and the word
+    alignment. The same command always writes the same files. No training
+    sentence is in the validation or test set, whatever the seed.
     """
     from heedful.corpora.scenes import split
     from heedful.corpora.scenes.corpus import corpus_files
@@ -152,7 +152,7 @@ def shapes(
 
         from heedful.corpora.shapes.corpus import Speaker
 
-        torch.set_num_threads(1)  # several threads would spend more time on waiting for each other than on a short clip
+        torch.set_num_threads(1)  # for a short clip, several threads would mostly wait for each other
         speaker = Speaker(speak)
     with show_progress("drawing images", "scenes", train + valid + test) as progress:
         parts = split(train, valid, test, seed, progress.advance)

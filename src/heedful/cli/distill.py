@@ -64,11 +64,11 @@ def distill(
     with greedy search (--beam 1). With --sources, it also learns from texts that
     nobody has translated (forward translation).
 
-    The sources are written to OUT/sources, their translations to one folder per
-    teacher in OUT/translations, and OUT/config.toml is the recipe with them as
-    its training set; its validation and test sets are kept. After an
-    interruption, the same command resumes, and commands that run at the same
-    time share the work.
+    The source texts are written to OUT/sources, and the translations by each
+    teacher to a folder in OUT/translations. OUT/config.toml is the recipe of
+    the student, with these files as its training set; the validation and test
+    sets stay the same. After an interruption, the same command resumes.
+    Commands that run at the same time share the work.
     """
     from heedful.cli.translate import FolderTranslation, translate_folder
     from heedful.config.load import load_recipe, read_toml, recipe_file, to_toml
@@ -116,7 +116,7 @@ def distill(
 
 
 def changes(corpus: CorpusConfig) -> dict[str, Any]:
-    """Return the keys of a corpus that differ from their defaults."""
+    """Return the settings of a corpus that differ from their defaults, as TOML values."""
     defaults = {field.name: field.default for field in fields(corpus)}
     values = {key: value for key, value in asdict(corpus).items() if value != defaults[key]}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
@@ -142,7 +142,7 @@ def distilled(
     corpora: Sequence[CorpusConfig],
     originals: Sequence[CorpusConfig],
 ) -> dict[str, Any]:
-    """Return the values of the recipe of a student that trains on the translations of `corpora`, and on `originals`.
+    """Return the values of a student's recipe, which trains on the translations of `corpora`, and on `originals`.
 
     Paths of corpora are relative to the recipe's data folder, whose own path is relative to `out`.
     """

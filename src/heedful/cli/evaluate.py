@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from heedful.tasks.task import Results
 
 METRICS = "bleu,chrf,ter"
-MIN_TOKENISED_LINES = 100  # ending in " ."; a text with as many is taken to be tokenised, as in sacrebleu
+MIN_TOKENISED_LINES = 100  # a text with this many lines that end in " ." counts as tokenised, as in sacrebleu
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def evaluate(
             "them out": fields,
         }
     )
-    check_output(output)
+    check_output(output, source, *(reference or ()))
     from heedful.metrics import Scoring, check_aligned
 
     if language:
@@ -200,7 +200,12 @@ def evaluate(
     lower_cased = []
     for name in (each for each in (against, model) if each and each not in files):
         if not test.source:
-            raise InputError(f"{name} is not a text file; if it is a model, give --source FILE for it to translate")
+            raise InputError(
+                f"--against {name}: no such file of translations; check the path or, if it is a model, give --source "
+                "FILE for it to translate"
+            )
+        if model and name == against:
+            check_writes(model, recipe, name, recipe_of(name))
         translator = load_translator(name, device, precision, engine, {"n_best": 1, **search})
         texts[name] = translated(name, translator, test, output if name == model else None)
         tokenizer = translator.tokenizers.target.config
@@ -223,7 +228,7 @@ def files_test_set(source: Path | None, references: list[Path]) -> TestSet:
 
 
 def recipe_test_set(model: str, recipe: "Recipe", folder: Path | None, others: str = "") -> TestSet:
-    """Read the test set of a model's recipe; `folder` contains the data files, by default the one used in training.
+    """Read the test set of a model's recipe, with data files in `folder`, by default the folder used in training.
 
     `others` are the options that give another test set, for messages.
     """
@@ -244,7 +249,7 @@ def recipe_test_set(model: str, recipe: "Recipe", folder: Path | None, others: s
 
 
 def located_data(recipe: "Recipe", folder: Path | None) -> "DataConfig":
-    """Return a recipe's data settings; `folder` contains the data files, by default the one used in training."""
+    """Return a recipe's data settings, with data files in `folder`, by default the folder used in training."""
     if folder is None and not Path(recipe.data.root).is_dir():
         raise InputError(f"the recipe's data was in {recipe.data.root}, which does not exist here; give --data FOLDER")
     return replace(recipe.data, root=str(folder or recipe.data.root))
@@ -252,7 +257,7 @@ def located_data(recipe: "Recipe", folder: Path | None) -> "DataConfig":
 
 def translated(model: str, translator: "Translator", test: TestSet, output: Path | None) -> list[str]:
     """Translate the source text of a test set with a model; write the translations to `output` as well, if given."""
-    # The model cannot read the source's unknown tokens, and cannot write those of the references.
+    # Unknown tokens lower the scores: the model cannot read them in a source, or write them to match a reference.
     sides = ((test.source, translator.tokenizers.source), (test.references, translator.tokenizers.target))
     for side, tokenizer in sides:
         for name, texts in side.items():
@@ -350,8 +355,8 @@ class TaskEvaluation:
     """Evaluation of models on one test set with the metrics of their task.
 
     Attributes:
-        bad: what is wrong with each test set file that cannot be read.
-        count: the number of files in the test set; 0 as long as all files can be read.
+        bad: The errors about files of the test set that cannot be read, as keys.
+        count: The number of files in the test set; 0 as long as all files can be read.
     """
 
     def __init__(
@@ -438,7 +443,7 @@ class TaskEvaluation:
         return facts, comparison_lines(baseline, model, comparisons, digits=4)
 
     def results(self, model: str) -> "Results | None":
-        """Load a model and compute the results of its task on the files of the test set that can be read."""
+        """Load a model and evaluate it on the readable files of the test set; return None if there are no examples."""
         from heedful.tasks.task import Evaluation
 
         loaded = load(model, self.device)
@@ -460,16 +465,19 @@ class TaskEvaluation:
 
     def warn_of_classes(self, classes: "ClassReport", model: str) -> None:
         """List classes without an example in the test set, and warn about a model that predicts only one class."""
-        from heedful.metrics.classes import absence, sameness
+        from heedful.metrics.classes import missing_classes_warning, single_class_warning
 
-        for sentence in (absence(classes.absent, "the test set"), sameness(classes, model, "the test set")):
+        for sentence in (
+            missing_classes_warning(classes.absent, "the test set"),
+            single_class_warning(classes, model, "the test set"),
+        ):
             if sentence:
                 self.print_once(f"heedful: {sentence}")
 
 
 def engine_predictor(model: str, recipe: "Recipe", engine: str, device: str, search: dict[str, int]) -> Any:
     """Load the CTranslate2 predictor that decodes or scores the texts of a test set; None if torch does it."""
-    from heedful.convert.engine import RANKING, chosen, leave_to_torch, open_predictor
+    from heedful.convert.engine import RANKING, leave_to_torch, may_use_ctranslate2, open_predictor
     from heedful.registry import ENGINE_PREDICTORS
 
     misfits = []
@@ -481,8 +489,14 @@ def engine_predictor(model: str, recipe: "Recipe", engine: str, device: str, sea
         if recipe.train.label_smoothing:
             misfits.append(f"train.label_smoothing = {recipe.train.label_smoothing:g}: must be 0")
     if misfits:
-        return leave_to_torch(model, engine, misfits) if chosen(engine) else None
+        return leave_to_torch(model, engine, misfits) if may_use_ctranslate2(engine) else None
     return open_predictor(ENGINE_PREDICTORS[recipe.task], model, engine, device, options=search or None)
+
+
+def check_writes(model: str, recipe: "Recipe", baseline: str, other: "Recipe") -> None:
+    """Reject a baseline that cannot translate text. A model for another text-to-text task is accepted."""
+    if other.data.modality != "text" or not FAMILIES[other.model.family].pairs:
+        check_alike(model, recipe, baseline, other)
 
 
 def check_alike(model: str, recipe: "Recipe", baseline: str, other: "Recipe") -> None:

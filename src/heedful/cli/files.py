@@ -51,6 +51,8 @@ class FileOptions:
 
     def check(self, model: str, recipe: "Recipe") -> None:
         """Reject options for kinds of files that the model does not read."""
+        from heedful.data.readers.media_files import NOUNS
+
         modalities = {
             "--skip-bad": (self.skip_bad, ("image", "audio", "video")),
             "--truncated": (self.truncated, ("image", "audio")),
@@ -59,16 +61,16 @@ class FileOptions:
         for option, (is_set, supported) in modalities.items():
             if is_set and recipe.data.modality not in supported:
                 raise InputError(
-                    f"{option} is for {either(supported)} models, but {model} reads {recipe.data.modality}; leave it "
-                    "out"
+                    f"{option} is for {either(supported)} models, but {model} reads "
+                    f"{NOUNS.get(recipe.data.modality, 'text')}; leave it out"
                 )
 
     def applied(self, model: str, loaded: "LoadedModel") -> "LoadedModel":
-        """Return the model with these options for reading files."""
+        """Return the model with its recipe changed by these options."""
         return replace(loaded, recipe=self.recipe(model, loaded.recipe))
 
     def recipe(self, model: str, recipe: "Recipe") -> "Recipe":
-        """Return the recipe with these options for reading files."""
+        """Return the recipe changed by these options, after checking that they apply to the model."""
         self.check(model, recipe)
         if self.truncated:
             recipe = replace(recipe, data=replace(recipe.data, truncated_files="read"))
@@ -115,10 +117,10 @@ def check_bad_files(bad: Sequence[str], count: int, *, skip_bad: bool) -> None:
 
 
 def named_files(names: Sequence[str] | None, recipe: "Recipe") -> list[Path]:
-    """List the files given on the command line: files themselves, those below folders, and those listed in tables.
+    """List the files given on the command line: files, all suitable files below folders, and files listed in tables.
 
-    "-" stands for names on standard input, one per line. The model's recipe says what the model reads, and which
-    table column contains file names. All bad names are reported in one error, with one line for each.
+    "-" stands for names on standard input, one per line. The recipe determines which files a folder contributes, and
+    which table column contains file names. All bad names are reported in one error, with one line for each.
     """
     from heedful.data.readers.media_files import ENDINGS, NOUNS, files_below, other_files
 
@@ -182,8 +184,8 @@ def column_of_files(table: Path, recipe: "Recipe", column: str | None) -> str:
     """Return the table column with file names: `column`, the recipe's column, or one whose values look like file names.
 
     The values are examined if the table's header does not have the recipe's column, or if the recipe gives a column
-    number. If the column found in this way is not the expected one, for example because the class comes first, it is
-    reported on standard error.
+    number. A column found in this way is reported on standard error, unless it is the first one and the recipe gives a
+    number.
     """
     from heedful.tools.proposals.media_survey import file_column
 

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from heedful.tools.proposals.text_statistics import TextStatistics
 
 COMPLETE = ".complete-recipe"  # subfolder of an output folder: a complete recipe that is about to be moved up
-LONG = 100_000  # characters; a longer line is pointed out
+LONG = 100_000  # characters; a longer line is reported
 
 
 def free_folder(source: Path, out: Path | None, task: str) -> Path:
-    """Choose the output folder: `out`, or else a folder named after the text and the task."""
+    """Choose a free output folder: `out` if given, otherwise a folder named after the text and the task."""
     folder = out or Path(f"{source.resolve().name.split('.')[0]}-{task.replace('_', '-')}")
     check_free(folder)
     return folder
@@ -138,8 +138,8 @@ def report_parts(
 ) -> None:
     """Print how many items are in each part (train, valid, test), and how many are left out of all parts.
 
-    An item is left out if it shares something with a held-out item; `shared` names what, such as "text". `example`
-    describes an item that is left out.
+    An item is left out if it has its text or other content in common with a held-out item; `shared` names this content.
+    `example` describes an item that is left out.
     """
     typer.echo(f"\nwritten to {folder}:")
     for part, count in counts.items():
@@ -161,7 +161,7 @@ def report_lengths(what: str, lengths: np.ndarray) -> None:
 
 
 def report_longest(item: str, characters: int, location: str) -> None:
-    """Print where the longest item is, such as a line, if it is suspiciously long."""
+    """Print where the longest item, such as a line, is located if it is suspiciously long."""
     if characters > LONG:
         typer.echo(f"  the longest {item} has {characters:,} characters: {location}")
 
@@ -173,7 +173,7 @@ def report_few(count: int, advised: int, unit: str, lesson: str, remedy: str = "
 
 
 def listed(names: Iterable[str], most: int) -> str:
-    """Join names on one line, at most `most` of them."""
+    """Join the first `most` names with commas; an ellipsis stands for any others."""
     names = list(names)
     return ", ".join([*names[:most], *["..."] * (len(names) > most)])
 
@@ -183,7 +183,7 @@ def script_of(script: str | None) -> str:
 
 
 def report_recipe(folder: Path, example: str | None = None, teacher: Path | None = None) -> None:
-    """Print the model size of a recipe, and the next commands; with a teacher, those for distillation as well."""
+    """Print the model size of a recipe, and the next commands, which include distillation if there is a teacher."""
     from heedful.cli.config import summary
     from heedful.tasks import find_task
     from heedful.tasks.model_size import count_model, vocabulary_sizes

@@ -114,7 +114,7 @@ def load_generator(model: str, device: str, precision: str, engine: str, changes
 
 
 class AnswerLengths:
-    """Number of answers, and the lengths in tokens of those that the model ended with <eos>."""
+    """Number of answers, and the length in tokens of each answer that the model ended with <eos>."""
 
     def __init__(self) -> None:
         self.answers = 0

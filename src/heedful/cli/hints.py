@@ -1,4 +1,4 @@
-"""Help for any terminal width, and hints for wrong numbers, commands and options, such as those of other toolkits."""
+"""Help for any terminal width, and hints for wrong numbers and for unknown commands and options."""
 
 import re
 import shutil
@@ -11,9 +11,10 @@ from typer.core import TyperGroup
 
 from heedful.cli.commands import TABLE, Commands
 from heedful.errors import InputError
+from heedful.wording import either
 
 MIN_COLUMNS = 20  # the minimum width of a help text
-MAX_OWNERS = 3  # commands to suggest for an option that the user gave to another command
+MAX_OWNERS = 3  # maximum number of commands suggested for an option that the given command lacks
 MIN_TABLE_COLUMNS = 60  # a table in a narrower terminal would cut off the names of options
 
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # the base class of all errors in a command line
@@ -39,7 +40,7 @@ OTHER_COMMANDS = {
     "train RECIPE --set train.start=MODEL": "finetune",
     "transcribe": "transcript",
     "translate": "decode interactive",
-    "vectors nearest": "similar",
+    "vectors nearest": "neighbors neighbours similar",
     "write": "chat summarise summarize",
 }
 COMMANDS = {name: words for words, names in OTHER_COMMANDS.items() for name in names.split()}
@@ -116,13 +117,8 @@ class HintedGroup(TyperGroup):
         return self.commands.summarised(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Import a command; the error about an unknown one suggests the command that may be meant."""
-        try:
-            name, listed, rest = super().resolve_command(ctx, args)
-        except USAGE_ERROR as error:
-            if suggestion := meant_command(args[0], self):
-                explain(error, f"No such command '{args[0]}'.", f"`heedful {suggestion}`")
-            raise
+        """Import the command on the command line."""
+        name, listed, rest = super().resolve_command(ctx, args)
         if name is None or listed is None:  # during shell completion
             return name, listed, rest
         command = self.commands[name]
@@ -132,7 +128,7 @@ class HintedGroup(TyperGroup):
         return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; the error about an unknown option suggests the option or the key that may be meant."""
+        """Run the command; the error about an unknown command or option suggests what may be meant."""
         arguments = [*ctx._protected_args, *ctx.args]
         try:
             return super().invoke(ctx)
@@ -140,6 +136,10 @@ class HintedGroup(TyperGroup):
             if problem := number_problem(error):
                 raise InputError(problem) from error
             option, command = getattr(error, "option_name", None), getattr(error, "ctx", None)
+            if unknown := re.match("No such command '(.*?)'", str(error)):
+                subgroup = command.info_name if command and command.command is not self else None
+                if suggestion := meant_command(unknown[1], self, subgroup):
+                    explain(error, unknown[0], f"`heedful {suggestion}`")
             if option and command and hasattr(error, "possibilities"):
                 spelling = next((word.partition("=")[0] for word in arguments if word.startswith(option)), option)
                 if suggestion := meant_option(spelling, command.command, self, getattr(error, "possibilities", None)):
@@ -186,6 +186,9 @@ def number_problem(error: Any) -> str | None:
     name = parameter.opts[0] if parameter.param_type_name == "option" else parameter.name.upper()
     if kind in NUMBERS:
         return f'{name} must be {NUMBERS[kind]}, but is "{value}"'
+    if choices := re.search("is not one of (.*)[.]", details[0]["msg"]):
+        allowed = either(f'"{choice}"' for choice in re.findall("'(.*?)'", choices[1]))
+        return f'{name} must be {allowed}, but is "{value}"'
     limits = {bound: limit for bound, limit in details[0].get("ctx", {}).items() if bound in BOUNDS}
     return f"{name} must be {range_text(limits)}, but is {value}" if limits else None
 
@@ -195,9 +198,41 @@ def explain(error: Any, problem: str, suggestion: str) -> None:
     error.possibilities = None
 
 
-def meant_command(name: str, group: Any) -> str | None:
-    """Return the command, as the words after `heedful`, that an unknown name may mean; None if there is none."""
+def name_options(message: str, arguments: Sequence[str]) -> str:
+    """Name settings by the options with which the user set them: `--beam 2` instead of `decode.beam = 2`.
+
+    Likewise, name the user's file instead of its temporary copy.
+    """
+    from heedful.cli.options import COPIED, option_of
+    from heedful.config.unknown_keys import same_name
+
+    for option in {word.partition("=")[0] for word in arguments if word.startswith("--")}:
+        for key in same_name(option[2:].replace("-", "_")):
+            # Replace only whole keys with a table: `task` is also a word, and `beam.decode.beam` could be a file.
+            if "." in key and option == option_of(key.rpartition(".")[2]):
+                message = re.sub(rf"(invalid option: )?(?<![\w./-]){re.escape(key)}(?![\w.])( =)?", option, message)
+                message = message.replace(f"{option} or {option}", option)
+    for copy, original in COPIED.items():
+        message = message.replace(copy, original)
+    if "evaluate" in arguments and "--source" in arguments:  # the test set is not the recipe's
+        fields = ("source_field", "target_field", "pair_field")
+        own, options = ("{} and {} (and {})".format(*names) for names in (fields, map(option_of, fields)))
+        message = message.replace(f"Set {own}", f"Set {options}")
+        remedies = "fix it, remove the example, or add the label to data.labels", "fix it, or remove the example"
+        message = message.replace(*remedies)
+    return message
+
+
+def meant_command(name: str, group: Any, subgroup: str | None = None) -> str | None:
+    """Return the command, as the words after `heedful`, that an unknown name may mean; None if there is none.
+
+    A command of the `subgroup` whose name precedes the unknown name comes first.
+    """
     folded = re.sub(r"[-_]", "", name.lower())
+    if subgroup:
+        last = COMMANDS.get(folded, folded).rpartition(" ")[2]
+        if last in getattr(group.commands[subgroup], "commands", {}):
+            return f"{subgroup} {last}"
     if folded in COMMANDS or folded in group.commands:
         return COMMANDS.get(folded, folded)
     inner = [words for words, _ in commands_of(group) if folded in (words[-1], "".join(words)) and words != (name,)]

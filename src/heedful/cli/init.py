@@ -1,5 +1,6 @@
 """`heedful init`: survey the user's own data, hold some of it out, and write a first recipe."""
 
+from difflib import get_close_matches
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated
@@ -121,7 +122,7 @@ def init(
     from heedful.data.readers.rows import READERS
     from heedful.storage.paths import nothing_at
     from heedful.text.languages import check_language
-    from heedful.tools.proposals.table_task import ELSEWHERE, TaskChoice
+    from heedful.tools.proposals.table_task import TaskChoice
 
     for option, code in (("--source-language", source_language), ("--target-language", target_language)):
         if code:
@@ -144,11 +145,7 @@ def init(
     }
     with printed_at_the_end():
         if target is None:
-            if task not in (None, *TASKS):
-                raise InputError(
-                    f"--task {task}: `heedful init` does not write recipes for this task; choose one of "
-                    f"{', '.join(TASKS)}. For ranking see {ELSEWHERE}; recipes/ has more examples"
-                )
+            check_task(task)
             request = InitRequest(source, choice, out, bad_utf8, parts, (source_language, target_language), fast)
             (init_folder if source.is_dir() else init_file)(request)
             return
@@ -165,3 +162,19 @@ def init(
         Interpretation(source, content, TaskChoice("translation"), "certain", second).confirm()
         corpus = CorpusConfig(source=str(source), target=str(target))
         init_pairs(PairsRequest(corpus, parts, out, source_language, target_language, bad_utf8, fast))
+
+
+def check_task(task: str | None) -> None:
+    """Check that this command writes recipes for a task."""
+    from heedful.registry import TASKS as KNOWN
+    from heedful.tools.proposals.table_task import ELSEWHERE
+
+    if task is None or task in TASKS:
+        return
+    near = get_close_matches(task, TASKS, n=1, cutoff=0.7)
+    if near and task not in KNOWN:
+        raise InputError(f"--task {task}: unknown task; did you mean {near[0]}?")
+    raise InputError(
+        f"--task {task}: `heedful init` does not write recipes for this task; choose one of {', '.join(TASKS)}. "
+        f"For ranking see {ELSEWHERE}; recipes/ has more examples"
+    )

@@ -81,9 +81,9 @@ class LabelledRequest:
     out: Path | None  # if None, the output folder is named after the file
     bad_utf8: BadUtf8
     parts: Mapping[str, CorpusConfig] = field(default_factory=dict)  # the user's validation and test sets
-    notation: "Notation" = "point"  # of the numbers for regression; in the parts, they have a decimal point
+    notation: "Notation" = "point"  # of the numbers in the file, for regression; the parts have a decimal point
     is_copy: bool = False  # whether the file is a temporary copy of the user's, with other line numbers
-    labels: tuple[str, ...] = ()  # the classes as written in the parts: 2 for labels that the file has as 2.0
+    labels: tuple[str, ...] = ()  # the classes as written to the parts, such as 2 if the file has 2.0
 
     @property
     def data(self) -> DataConfig:
@@ -94,10 +94,10 @@ class LabelledRequest:
         return free_folder(Path(self.corpus.source), self.out, self.task)
 
     def division(self, members: Mapping[int, Collection[str]]) -> Split:
-        """Divide groups of examples so that each part has every class; do not hold out parts that the user provides."""
+        """Divide groups of examples into the parts that the user does not give, each with every class if possible."""
         if {"valid", "test"} <= self.parts.keys():
             return Split()
-        return split_by_class(members, SHARE).without(self.parts.keys())
+        return split_by_class(members, SHARE, source=self.corpus.source).without(self.parts.keys())
 
     def write(
         self,
@@ -108,7 +108,7 @@ class LabelledRequest:
         line: Callable[[T], str],
         ending: str = ".jsonl",
     ) -> dict[str, int]:
-        """Write the recipe, the divided examples, and those of the user's parts; return the number in each part."""
+        """Write the recipe, the divided examples and the user's own parts; return the number of lines in each part."""
 
         def lines() -> Iterator[tuple[str, tuple[str]]]:
             yield from ((part, (line(example),)) for part, example in divided)

@@ -131,10 +131,17 @@ def media_request(
         files, kind = file_column(candidates, kinds) or (None, None)
         interpretation = interpret_media_table(source, columns, files, kind, user_choice) if files and kind else None
     if user_choice.task and (interpretation is None or interpretation.choice.task != user_choice.task):
-        raise InputError(
-            f"--task {user_choice.task}: {source} contains {'no such files' if kind is None else NOUNS[kind]}; give "
-            "a table with a column of file names or, for classification, a folder with one subfolder per class"
+        remedy = (
+            "give a folder with one subfolder of files per class, or a table with a column of file names and one of "
+            "classes or texts"
         )
+        if interpretation and kind and user_choice.task not in (TASKS[kind], TEXT_TASKS.get(kind)):
+            remedy = f"leave --task out, or use --task {interpretation.choice.task}"
+        elif kind and user_choice.task == TEXT_TASKS.get(kind):
+            remedy = "give a table with a column of file names and a column of texts"
+        needed = next(k for tasks in (TASKS, TEXT_TASKS) for k, task in tasks.items() if task == user_choice.task)
+        nouns = f"no {needed} files" if kind is None else NOUNS[kind]
+        raise InputError(f"--task {user_choice.task}: {source} contains {nouns}; {remedy}")
     if interpretation is None or kind is None:
         return None
     return MediaRequest(kind, interpretation, tuple(columns), out, bad_utf8)
@@ -235,7 +242,8 @@ def hold_out(
     missing = {"valid", "test"} - other_parts.keys()
     division = Split()
     if missing:
-        division = split_by_class(members, SHARE, MIN_GROUPS if what else None).without(other_parts.keys())
+        min_groups = MIN_GROUPS if what else None
+        division = split_by_class(members, SHARE, min_groups, source=corpus.source).without(other_parts.keys())
     divided = division.divide(
         zip(hashes, readable, strict=True), lambda item: item[1][1], lambda _: True, lambda item: item[0]
     )
@@ -300,8 +308,8 @@ def report_files(survey: "MediaSurvey[Any]", request: MediaRequest, *, are_given
                 "supported; choose another column with --target-field"
             )
         report_classes(survey.labels, "files")
-        if survey.torn:
-            typer.echo(f"  identical files with different classes: {survey.torn}; correct one of the classes")
+        if survey.conflict:
+            typer.echo(f"  identical files with different classes: {survey.conflict}; correct one of the classes")
     if survey.copies:
         typer.echo(f"  copies of earlier files (same bytes, pixels or samples): {survey.copies:,}")
     if survey.bad:

@@ -100,7 +100,7 @@ class Interpretation:
     certainty: Certainty
     second: TaskChoice | None = None  # the next best choice
     unused: tuple[str, ...] = ()  # columns or folders that are not read
-    command: tuple[str, ...] = ()  # arguments of the next best command, if it is not that of `second`
+    command: tuple[str, ...] = ()  # arguments of the next best command, if `second` does not give it
 
     def command_of(self, choice: TaskChoice) -> str:
         """Return the `heedful init` command for a choice."""
@@ -120,7 +120,7 @@ class Interpretation:
         )
 
     def confirm(self) -> TaskChoice:
-        """Print the task, and return the choice; if the task is unclear, ask at a terminal or raise an error."""
+        """Print the interpretation, and return its choice; if it is unclear, ask at a terminal or raise an error."""
         if self.certainty != "unsure":
             # A name may contain bytes that are not UTF-8.
             typer.echo(self.line().encode(errors="backslashreplace").decode())
@@ -155,7 +155,7 @@ def columns_read(choice: TaskChoice) -> str:
     return f": {inputs} in {choice.source!r}{pair}{target}"
 
 
-OF_SHAPES = {
+TASK_OF_SHAPE = {
     "tagged": "tagging",
     "parts of speech": "tagging",
     "questions": "span_qa",
@@ -163,7 +163,7 @@ OF_SHAPES = {
     ".json": "span_qa",
 }
 # How certain it is that lines of a shape have labels.
-LINES: "dict[str, Certainty]" = {"fasttext": "certain", "labels": "likely", "first words": "unsure"}
+CERTAINTY_OF_LINES: "dict[str, Certainty]" = {"fasttext": "certain", "labels": "likely", "first words": "unsure"}
 MEDIA_DATA = "a folder with one subfolder of files per class, or a table of file names and classes"
 FORMATS = {  # of the data for tasks that do not read a table of texts and labels
     "translation": "a second file with the line-by-line translation, or a table with both sides",
@@ -184,7 +184,7 @@ class InitRequest:
     """Arguments of `heedful init` for one file or folder."""
 
     source: Path
-    choice: TaskChoice  # as far as the user has made it
+    choice: TaskChoice  # what the user has chosen; the rest is None
     out: Path | None
     bad_utf8: BadUtf8
     parts: Mapping[str, CorpusConfig] = field(default_factory=dict)  # a translator's validation and test sets
@@ -215,10 +215,10 @@ class RecognisedFile:
 
     @property
     def task(self) -> str | None:
-        """The only task that files of this form are for, if there is one."""
+        """Task that all files of this form are for; None if the task depends on the content or the user."""
         if self.shape is None:
             return None
-        return OF_SHAPES.get(self.shape.kind) or (OF_SHAPES.get(self.path.suffix) if self.is_copy else None)
+        return TASK_OF_SHAPE.get(self.shape.kind) or (TASK_OF_SHAPE.get(self.path.suffix) if self.is_copy else None)
 
     @property
     def is_table(self) -> bool:
@@ -336,7 +336,7 @@ def init_file(request: InitRequest, parts: Mapping[str, Path] | None = None, unu
 
 
 def copy_name(source: Path, ending: str) -> str:
-    """Return the name for a temporary copy of a file; recipes named after the copy or the file have the same name."""
+    """Return the name for a temporary copy of a file; a recipe gets the same name from the copy as from the file."""
     return source.resolve().name.split(".")[0] + ending
 
 
@@ -354,10 +354,10 @@ def recognise_file(path: Path, request: InitRequest, folder: Path) -> Recognised
         raise InputError(
             f"{path}: contains {shape.content}, not running text; {shape.remedy}. To train on the file, run: {examples}"
         )
-    as_text = task in OF_ONE_TEXT and shape and shape.kind in (*LINES, *OF_SHAPES, "foreign")
+    as_text = task in OF_ONE_TEXT and shape and shape.kind in (*CERTAINTY_OF_LINES, *TASK_OF_SHAPE, "foreign")
     if shape is None or shape.kind == "foreign" or (as_text and not request.choice.source):
         return RecognisedFile(path, path, content_of(path, bad_utf8))
-    if shape.kind in OF_SHAPES:
+    if shape.kind in TASK_OF_SHAPE:
         return RecognisedFile(path, path, shape.content, shape)
     with show_progress(f"reading {path}"):
         try:
@@ -386,7 +386,7 @@ def content_of(path: Path, bad_utf8: BadUtf8) -> str:
 def init_recognised(
     file: RecognisedFile, parts: Mapping[str, Path], request: InitRequest, unused: tuple[str, ...] = ()
 ) -> None:
-    """Settle the task of a file, and write its recipe; `parts` are the validation and test files, if any."""
+    """Determine the task of a file, and write its recipe; `parts` are the validation and test files, if any."""
     from heedful.cli.init_media import init_media, media_request
 
     bad_utf8 = request.bad_utf8
@@ -453,8 +453,8 @@ def interpret_table(file: RecognisedFile, columns: "list[Column]", request: Init
     if choice.task in ("tagging", "span_qa"):
         raise wrong_task(file, request)
     best, second, certainty = choose_task(columns, choice, str(file.source))
-    if shape and shape.kind in LINES:
-        second, certainty = TaskChoice("language_model"), "certain" if choice.task else LINES[shape.kind]
+    if shape and shape.kind in CERTAINTY_OF_LINES:
+        second, certainty = TaskChoice("language_model"), "certain" if choice.task else CERTAINTY_OF_LINES[shape.kind]
     single = one_class(columns)
     if choice.task is None and best.task in OF_ONE_TEXT and choice.source is None and single:
         raise InputError(

@@ -56,7 +56,7 @@ MAX_EXCERPT = 60  # characters of an example that are printed
 
 ENDINGS = re.compile(r"(\.(txt|text|md))?(\.(gz|bz2|xz))?$")  # file extensions that may follow a language code
 AT_END = re.compile(r"(?:^|[-._])([a-z]{2}(?:[-_](?:[A-Z]{2}|Han[st]|Latn|Cyrl|cn|tw|br))?)$")
-SCRIPTS = {"han": "zh", "kana": "ja", "hangul": "ko"}  # scripts that are taken for one language
+SCRIPTS = {"han": "zh", "kana": "ja", "hangul": "ko"}  # scripts that suggest a single language
 UNKNOWN = {"source": "src", "target": "tgt"}  # as in a recipe without languages
 
 
@@ -145,7 +145,7 @@ def init_pairs(request: PairsRequest) -> None:
     folder = request.out or Path("-".join(languages))
     check_free(folder)
     report_pairs(statistics, languages)
-    report_strangers(statistics, request)
+    report_misaligned(statistics, request)
     corpora = {part: corpus_keys(corpus, folder) for part, corpus in {"train": corpus, **request.parts}.items()}
     machine = this_machine()
     with new_recipe(folder) as staging:
@@ -169,7 +169,9 @@ def in_parent(keys: "Keys") -> "Keys":
 
 def survey_pairs(corpus: CorpusConfig, bad_utf8: BadUtf8) -> "ParallelSurvey":
     with show_progress(f"reading {corpus.source}", "pairs") as progress:
-        statistics = survey_parallel(progress.over(read_pairs(corpus, DataConfig(bad_utf8=bad_utf8))))
+        statistics = survey_parallel(
+            progress.over(read_pairs(corpus, DataConfig(bad_utf8=bad_utf8))), name=corpus.source
+        )
     if statistics.copies == statistics.pairs:
         sides = corpus.target or f"{corpus.source_field} and {corpus.target_field}"
         raise InputError(
@@ -180,9 +182,9 @@ def survey_pairs(corpus: CorpusConfig, bad_utf8: BadUtf8) -> "ParallelSurvey":
 
 
 def language_of(role: str, code: str | None, name: str, side: "TextStatistics") -> str:
-    """Return the language of the source or target side of a parallel text: its code, or else a guess, which is printed.
+    """Return the language of a side of a parallel text: `code` if given, otherwise a guess, which is printed.
 
-    `name` is the name of the file, or of the column of a table.
+    `role` is "source" or "target"; `name` is the name of the file, or of the column of a table.
     """
     if code:
         return code
@@ -224,8 +226,14 @@ def hold_out(
     if not missing:
         return {}
     parts = ["train", *missing]
-    division = split(statistics.source_hashes, valid="valid" in missing, test="test" in missing)
     has_two_files = request.corpus.target is not None
+    division = split(
+        statistics.source_hashes,
+        "valid" in missing,
+        "test" in missing,
+        source=request.corpus.source,
+        alternative=f", or other files with {' and '.join(f'--{part}' for part in missing)}" if has_two_files else "",
+    )
     if has_two_files:
         names = {part: (f"{part}.{languages[0]}", f"{part}.{languages[1]}") for part in parts}
         keys: dict[str, Keys] = {part: {"source": f"data/{a}", "target": f"data/{b}"} for part, (a, b) in names.items()}
@@ -270,7 +278,7 @@ def report_pairs(statistics: "ParallelSurvey", languages: tuple[str, str]) -> No
     report_few(statistics.pairs, ADVISED_PAIRS, "pairs", "phrases rather than the language")
 
 
-def report_strangers(statistics: "ParallelSurvey", request: PairsRequest) -> None:
+def report_misaligned(statistics: "ParallelSurvey", request: PairsRequest) -> None:
     """Warn about lines of a parallel text whose two sides do not seem to be aligned, with examples."""
     with show_progress("comparing both sides"):
         runs = misaligned_lines(statistics.source, statistics.target)

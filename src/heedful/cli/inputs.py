@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,7 +15,7 @@ from unicodedata import normalize
 
 import typer
 
-from heedful.cli.options import STDIN, InputFormat
+from heedful.cli.options import COPIED, STDIN, InputFormat
 from heedful.cli.output import warn
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.drop_report import DropReport
@@ -35,7 +36,7 @@ STANDARD_INPUT = Path("-")
 BLOCK = 1 << 20  # bytes read at a time
 LINE_COLUMN = "text"  # the column for the lines of a plain text file, if the output is a table
 CHECKED_CHARACTERS = 1000  # at the beginning of a line, to see whether the vocabulary covers its script
-UNKNOWN_SHARE = 0.25  # of characters or words; it is smaller for texts in a language of the model
+UNKNOWN_SHARE = 0.25  # of characters or words; it is smaller in texts in the model's languages
 MIN_UNKNOWN = 20  # unknown characters or words before their share of the text so far is considered
 
 
@@ -47,8 +48,8 @@ def texts_argument(help: str) -> Any:
 def input_file(texts: list[str] | None, source: Path | None, form: InputFormat | None) -> Path | None:
     """Return the file to read the input from; None means the texts on the command line, or standard input.
 
-    A table is read more than once, and its name determines its format. So a table from standard input or a pipe, or a
-    file whose name suggests another format, is copied to a temporary file, which is deleted at the end.
+    A table is read more than once, and its name determines its format. Therefore, a table from standard input or a pipe
+    is copied to a temporary file, as is a file whose name suggests another format. The copy is deleted at the end.
     """
     if texts and (source or form):
         raise InputError(
@@ -69,6 +70,7 @@ def input_file(texts: list[str] | None, source: Path | None, form: InputFormat |
     folder = TemporaryDirectory(prefix="heedful-")
     atexit.register(folder.cleanup)
     copy = Path(folder.name) / f"{source.name if source else 'standard-input'}{ending}"
+    COPIED[str(copy)] = str(source or "standard input")
     with open_bytes(source) if source else nullcontext(sys.stdin.buffer) as stream, copy.open("wb") as file:
         while block := stream.read(BLOCK):
             file.write(block)
@@ -89,7 +91,12 @@ def input_lines(texts: list[str] | None, source: Path | None) -> Iterable[str]:
             if text in bundled_names() or (os.path.isdir(text) and model_in(Path(text))):
                 remedy = f"is a model, not a text; to use it, give --model {text}"
             elif os.path.isfile(text):
+                from heedful.data.readers.media_files import ENDINGS  # imports torch
+
+                is_media = text.lower().endswith(tuple(chain.from_iterable(ENDINGS.values())))
                 remedy = f"is a file, not a text; to read it, give --input {text}"
+                if is_media:
+                    remedy = "is a media file, but this command or its model reads texts"
             else:
                 continue
             raise InputError(f"{text} {remedy}. If it is meant as a text, pass it on standard input")
@@ -203,7 +210,7 @@ def progress_of(
 ) -> Iterator[ProgressReporter]:
     """Show how many input lines of a command are done; for typed lines, print how to end the input instead.
 
-    Each line counts as `each` results. `count` is the number of lines; if None, they are counted.
+    Each line counts as `each` results. `count` is the number of lines; if None, the lines are counted.
     """
     if is_typed(texts, source):
         typer.echo("Type one line at a time; Ctrl-D ends the input.", err=True)

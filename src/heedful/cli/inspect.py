@@ -117,6 +117,10 @@ def inspect(
         if block_and_head:
             block, number = block_and_head
             attention = f"{block}.attn"
+            sublayers = [name.removesuffix(".attn") for name in page.trace if name.endswith(".attn")]
+            if sublayers and block not in sublayers:
+                available = ", ".join(sublayers)
+                raise InputError(f"--head {head}: {block} is not an attention sublayer; choose one of {available}")
             if attention in page.trace and number >= (heads := len(page.trace[attention])):
                 raise InputError(f"--head {head}: {block} has {counted(heads, 'heads')}, counted from 1")
         html = page.html
@@ -131,7 +135,7 @@ def served_name(model: str) -> str:
 
 
 class FirstPage(NamedTuple):
-    """First inspection of the live page: the text or file that it opens with."""
+    """What the live page opens with: the text or file to inspect, and a sample for measuring attention heads."""
 
     query: dict[str, str]  # text, target and beam
     file: tuple[str, bytes] | None  # name and content of an image or audio file; None for a text

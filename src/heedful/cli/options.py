@@ -40,6 +40,9 @@ def range_check(key: str) -> Callable[[typer.CallbackParam, Any], Any] | None:
     return check if limits else None
 
 
+COPIED: dict[str, str] = {}  # paths of temporary copies of inputs, and the names to show for them in messages
+
+
 def option_of(name: str) -> str:
     """Return the option that overrides the setting with this name."""
     return f"--{name.replace('_', '-')}"

@@ -50,9 +50,9 @@ def check_output(
     With `--force` or `updates`, a file that heedful did not write, or that was changed since, is accepted.
 
     Args:
-        output: the file; None for standard output.
-        inputs: the files that the command reads.
-        option: the option for the output file, for messages.
+        output: The file; None for standard output.
+        inputs: The files that the command reads.
+        option: The option for the output file, for messages.
         updates: True if the file may exist, because the command reads it before it writes it.
         as_json: True if the command writes lines of JSON, which the file name must not contradict.
     """
@@ -83,8 +83,8 @@ def check_output(
 def writing_folder(folder: Path, option: str) -> Iterator[Path]:
     """Yield the folder to write a model to, which must be new, empty, or written by heedful and not changed since.
 
-    With `--force`, other folders are accepted, too: a folder with a temporary name is yielded, and at the end it takes
-    the place of the old one.
+    With `--force`, any other folder is accepted: a folder with a temporary name is yielded, and replaces the old one at
+    the end.
     """
     from heedful.storage.complete_folder import CARD, is_complete
 
@@ -231,7 +231,7 @@ class TableRows:
         values = [*cells, *(answer[name] for name in self.answers)]
         if self.ending == ".jsonl":
             return to_json({k: value for k, value in zip(self.columns, values, strict=True) if value is not MISSING})
-        # Other tables contain strings unchanged, other values as JSON, and None as an empty cell.
+        # In .csv and .tsv files, strings are not JSON but plain text, None is an empty cell, and other values are JSON.
         values = ["" if value is None or value is MISSING else value for value in values]
         return self._line([v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values])
 
@@ -289,7 +289,7 @@ class Results:
         """Save the finished rows of an interrupted command to a file next to its output; return that file's path.
 
         The name ends in .part or, if that is taken, .part2 and so on. Without finished rows, nothing is written, but
-        the path is returned all the same. Returns None for standard output, a device or a pipe.
+        the path is still returned. Returns None for standard output, a device or a pipe.
         """
         if path is None or is_stream(path):
             return None
@@ -313,11 +313,11 @@ def writing_results(
     """Open a file or a stream for results; after Ctrl-C, finished results are kept in a file that ends in .part.
 
     Args:
-        path: the output; it is a table if its name says so and there are `columns`.
-        source: the file that the command reads, for messages.
-        each: the number of results per input row.
-        rows: the input rows; None if the input is lines.
-        columns: the column names of the answers; if empty, as with --json, lines are written whatever the file's name.
+        path: The output; it is a table if its name says so and there are `columns`.
+        source: The file that the command reads, for messages.
+        each: The number of results per input row.
+        rows: The input rows; None if the input is lines.
+        columns: The column names of the answers; if empty, as with --json, lines are written whatever the file's name.
     """
     table, unit = None, rows.unit if rows else "line"
     if path is not None and rows and columns and is_table_output(path):

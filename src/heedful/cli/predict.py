@@ -26,7 +26,7 @@ from heedful.data.readers.labelled import WholeRow, every_row, is_table, names_o
 from heedful.data.readers.tagged import has_word_lists, read_word_lists, words_in
 from heedful.errors import InputError
 from heedful.tasks import find_task
-from heedful.text.words import CutText
+from heedful.text.words import SplitText
 
 if TYPE_CHECKING:
     from heedful.predictors.media_classifier import ClassifiedMedia
@@ -170,7 +170,7 @@ def predict_texts(
         return progress.over(predictor.predict_lines(texts(rows)))
 
     notes = Notes()
-    trained_on = len(fields) if data.train else 2  # texts read together in training; unknown for a converted model
+    trained_on = len(fields) if data.train else 2  # texts per example in training; up to 2 for a converted model
 
     def note(row: "WholeRow", answer: Any) -> None:
         location = f"line {row.line:,}"
@@ -192,7 +192,7 @@ def predict_texts(
 
 
 def word_lists(predictor: "TextPredictor", source: Path | None, field: str | None) -> TextRows | None:
-    """Read the word lists in a .jsonl file for a tagger; None for other models, or if the file has none."""
+    """Read the word lists in a .jsonl file for a tagger; return None for other models, or if the file has none."""
     from heedful.predictors.tagger import Tagger
 
     if source is None or not isinstance(predictor, Tagger) or not has_word_lists(source, field):
@@ -212,7 +212,7 @@ def as_pretokenized(rows: TextRows, predictor: "TextPredictor", source: Path | N
     def cut_rows() -> "Iterator[WholeRow]":
         for row in rows.rows:
             location = place_of(source, row.line)
-            texts = (text if isinstance(text, CutText) else words_in(text, location) for text in row.texts)
+            texts = (text if isinstance(text, SplitText) else words_in(text, location) for text in row.texts)
             yield row._replace(texts=tuple(texts))
 
     return replace(rows, rows=cut_rows())
@@ -230,8 +230,8 @@ def predict_files(
 ) -> None:
     """Write the class of each file, in order; files that cannot be read are listed at the end.
 
-    `inputs` holds the names of files, folders and tables, the table of --input, and the column of that table that
-    contains file names.
+    `inputs` holds the names of files, folders and tables, the table of --input, and that table's column of file
+    names.
     """
     from heedful.predictors.media_classifier import MediaClassifier
 

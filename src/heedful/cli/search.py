@@ -1,10 +1,10 @@
-"""`heedful search` and `heedful encode`: the nearest texts or images, and their vectors, with an embedding model."""
+"""`heedful search` and `heedful encode`: find the nearest texts or images, and write vectors of texts or images."""
 
 import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from os.path import isdir, isfile  # False, and no error, for a sentence that is too long for a name
+from os.path import isdir, isfile  # these return False, not an error, for a text that is too long for a name
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -99,7 +99,7 @@ def search(
 ) -> None:
     r"""Find the texts or images nearest in meaning to a query, with a model trained for ranking or retrieval.
 
-    Each line of the output is a rank, the cosine similarity of query and text,
+    Each line of the output has a rank, the cosine similarity of query and text,
     and the text; a blank line separates queries. Blank lines in the corpus are
     skipped. With --json, each line is
     [{"rank", "score", "line", "text"}, ...], where "line" is the line number in
@@ -271,8 +271,8 @@ def queries_of(
 def looks_like_image(text: str) -> bool:
     """Return True if a query is meant as the path of an image, which need not exist.
 
-    With the extension of an image, an existing file, a path with a folder, or a name without spaces is meant as a path.
-    Without one, only text without spaces that starts with a folder such as "./" is.
+    Text with the extension of an image is a path if the file exists, or if the text has a slash or has no spaces. Other
+    text is a path only if it starts with a folder such as "./" and has no spaces.
     """
     from heedful.media.images import ENDINGS
 
@@ -316,7 +316,7 @@ def corpus_of(loaded: "LoadedModel", path: Path, column: str | None) -> Corpus:
 def vectors_of(
     loaded: "LoadedModel", searcher: "Retriever | ImageTextRetriever", corpus: Corpus, index: Path | None
 ) -> "np.ndarray":
-    """Return the vectors of a corpus, read from its index file, or computed and written to that file, if given.
+    """Return the vectors of a corpus: read from its index file or, if that does not exist, computed and written to it.
 
     The vector of an image that cannot be read is NaN, and the image is reported on standard error.
     """

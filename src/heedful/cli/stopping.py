@@ -1,7 +1,8 @@
-"""Signals before training, such as during data preparation: a command removes partial files and ends within seconds.
+"""Signal handling of `heedful train`, which ends the command within seconds.
 
-If native code keeps running, the process ends anyway, and the next command removes the files. During training, a long
-update or validation is abandoned, and the run is saved.
+Before training, such as during data preparation, partial files are removed. If native code keeps running, the process
+ends anyway, and the next command removes the files. During training, a long update or validation is abandoned, and the
+run is saved.
 """
 
 import os

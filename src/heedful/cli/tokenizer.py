@@ -1,6 +1,8 @@
 """`heedful tokenizer`: train a tokenizer, encode and decode text, and measure how well a tokenizer fits a text."""
 
+import json
 from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,10 +12,14 @@ import typer
 from heedful.cli.inputs import input_lines, place_of, progress_of
 from heedful.cli.options import STDIN, folder_to_write
 from heedful.cli.output import one_line, print_table, writing
+from heedful.config.keys import hint_of
 from heedful.config.load import recipe_from_dict
 from heedful.config.schema import TokenizerConfig
+from heedful.config.setting import setting_in
 from heedful.errors import InputError
+from heedful.registry import TOKENIZERS
 from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.wording import either
 
 if TYPE_CHECKING:
     from heedful.text.tokenizer import Tokenizer
@@ -58,6 +64,12 @@ def train(
     from heedful.text.training import train_tokenizer
 
     check_output_folder(out)
+    # A recipe may also have the kind "foreign", which cannot be trained.
+    if kind not in TOKENIZERS and ":" not in kind:
+        aliases = setting_in(hint_of("tokenizer.kind")).values
+        near = [aliases[kind]] if kind in aliases else get_close_matches(kind, TOKENIZERS, n=1)
+        hint = f'; did you mean "{near[0]}"?' if near else ""
+        raise InputError(f'--kind must be {either(json.dumps(name) for name in TOKENIZERS)}, but is "{kind}"{hint}')
     settings = {
         "kind": kind,
         "vocab_size": vocab_size,
@@ -68,7 +80,7 @@ def train(
     }
     config = recipe_from_dict({"tokenizer": settings}, "invalid option").tokenizer
     with progress_of("training the tokenizer", None, files, None) as progress:
-        tokenizer = train_tokenizer(progress.over(lines_of(files)), config)
+        tokenizer = train_tokenizer(progress.over(with_text(files)), config)
     tokenizer.save(out)
     typer.echo(f"{out}: {kind}, {len(tokenizer):,} entries", err=True)
 
@@ -130,18 +142,32 @@ def stats(tokenizer: Folder, files: Texts) -> None:
         ("tokens", coverage.tokens, ""),
         ("  unknown", coverage.unknown_tokens, f"{coverage.unknown_share:.3%} of the tokens"),
         ("ids used", coverage.used_ids, f"{coverage.used_share:.1%} of {coverage.vocabulary:,}"),
-        ("longest line", coverage.longest, f"tokens, on line {coverage.longest_line:,}"),
+        (
+            "longest line",
+            coverage.longest,
+            f"tokens, on line {coverage.longest_line:,}" if coverage.lines else "tokens",
+        ),
     ):
         table.add_row(name, f"{count:,}", share)
     print_table(table)
 
 
 def load(folder: Path) -> "Tokenizer":
-    """Load the tokenizer in a folder, or the joint tokenizer of a source and target pair."""
+    """Load the tokenizer in a folder, which may be a joint one for source and target; reject two separate ones."""
     pair = TokenizerPair.load(folder)
     if not pair.joint:
         raise InputError(f"{folder}: contains two tokenizers; give {folder / 'source'} or {folder / 'target'}")
     return pair.source
+
+
+def with_text(files: list[Path]) -> Iterator[str]:
+    """Yield the lines of files; raise an error at the end if all lines were blank."""
+    is_blank = True
+    for line in lines_of(files):
+        is_blank = is_blank and not line.strip()
+        yield line
+    if is_blank:
+        raise InputError(f"{', '.join(map(str, files))}: no text to train on; give files that contain text")
 
 
 def lines_of(files: list[Path] | None) -> Iterator[str]:

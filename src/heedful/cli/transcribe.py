@@ -47,8 +47,8 @@ class Form(StrEnum):
     TSV = "tsv"
 
 
-SINGLE = (Form.SRT, Form.VTT, Form.TSV)  # a file contains one transcript
-FORM_OF_ENDING = {f".{form}": form for form in (Form.JSON, Form.SRT, Form.VTT)}  # .tsv is a table of files
+SINGLE = (Form.SRT, Form.VTT, Form.TSV)  # formats with one transcript per file
+FORM_OF_ENDING = {f".{form}": form for form in (Form.JSON, Form.SRT, Form.VTT)}  # not .tsv: it is a table of all files
 
 
 class SpeechTask(StrEnum):
@@ -118,7 +118,7 @@ def transcribe(
     the end.
 
     After Ctrl-C, the transcripts so far are written: with --output, to a file
-    that ends in .part; with --out, those of the files that are done.
+    that ends in .part; with --out, only the complete ones.
     """
     from heedful.predictors.outputs import CutOutputs
 
@@ -181,7 +181,7 @@ def load_transcriber(model: str, device: str, precision: str, engine: str, optio
 
 @dataclass(frozen=True)
 class Source:
-    """An audio file given on the command line, or the content of standard input."""
+    """Audio to transcribe: a file given on the command line, or the content of standard input."""
 
     name: str
     content: Path | bytes
@@ -230,7 +230,7 @@ def sources_on_stdin() -> list[Source]:
 def transcript_paths(folder: Path, sources: Sequence[Source], form: Form) -> dict[Source, Path]:
     """Create the folder for the transcripts, and choose a file in it for each source.
 
-    It is named after the stem of the source or, if several sources share the stem, after the full name.
+    The file is named after the stem of the source or, if several sources share the stem, after the full name.
     """
     stems = {source: Path(source.name).stem if isinstance(source.content, Path) else "stdin" for source in sources}
     times = Counter(stems.values())
@@ -262,9 +262,9 @@ class TranscriptWriter:
     def transcripts(
         self, sources: Sequence[Source], output: Path | None, advance: Callable[[int], object]
     ) -> "Iterator[tuple[Source, Transcript]]":
-        """Yield the transcripts of audio files, which the caller writes.
+        """Yield each source with its transcript, which the caller writes.
 
-        After Ctrl-C, write the unfinished ones, unless each has its own file, and raise `Interrupted`.
+        After Ctrl-C, write the unfinished transcripts, unless each has its own file, and raise `Interrupted`.
         """
         transcripts = self.transcriber.transcribe_each([source.content for source in sources], done=advance)
         done = 0

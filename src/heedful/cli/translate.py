@@ -113,12 +113,12 @@ def translate(
     machine that has access to both folders.
 
     In a table, the sentences are read from the column that the model's recipe
-    names or, if the table does not have it, from that of the model's source
-    language, or from the one that `heedful init` would choose as the text. An
-    output file whose name ends in .csv, .tsv or .jsonl is a table: the columns
-    of the input, and "translation". In plain-text output, a line feed inside a
-    translation is written as \n, a carriage return as \r, and a backslash
-    before n, r or a backslash as \\.
+    names or, if the table does not have it, from a column named after the
+    model's source language, or from the one that `heedful init` would choose as
+    the text. An output file whose name ends in .csv, .tsv or .jsonl is a table:
+    the columns of the input, and "translation". In plain-text output, a line
+    feed inside a translation is written as \n, a carriage return as \r, and a
+    backslash before n, r or a backslash as \\.
 
     A blank line stays blank. With --json, each line is
     {"translations": [...], "truncated": false} with the best translation
@@ -181,7 +181,7 @@ def translate_texts(
 
 
 class OutputCounts:
-    """Counts of lines and of their translations, and of those that deserve a warning."""
+    """Counts of lines, of their translations, and of the lines and translations that need a warning."""
 
     def __init__(self) -> None:
         self.lines = self.translations = self.empty = self.cut = 0
@@ -252,7 +252,7 @@ def alternative_fields(alternative: "Alternative", tokenizer: "Tokenizer") -> di
 
 @dataclass(frozen=True)
 class FolderTranslation:
-    """Task of a process that translates a folder: model, folders and search settings."""
+    """What a process needs to translate the files of a folder: the folders, the model and the search settings."""
 
     source: Path
     output: Path
@@ -266,7 +266,7 @@ class FolderTranslation:
     literals: bool  # whether plain results keep what is not natural language unchanged
 
     def open(self, done: Callable[[int], object] = lambda _: None) -> tuple["FolderJob", "FolderTranslator"]:
-        """Load the model and start the job, or join it; a job started with other settings or texts is rejected."""
+        """Load the model, and start or take part in the job; a job with other settings or texts is rejected."""
         from heedful.checkpoint import find_model
         from heedful.jobs import open_job
 

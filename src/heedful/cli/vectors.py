@@ -43,8 +43,8 @@ def nearest(
 ) -> None:
     """Find the words that are nearest to a word by cosine similarity.
 
-    Each line of the output is the cosine similarity and the word; a blank line
-    separates the neighbours of different words. With --json, each line is
+    Each line of the output has the cosine similarity and the neighbour; a blank
+    line separates the neighbours of different words. With --json, each line is
     {"word", "neighbours"} for one word.
     """
     space = space_of(model)
@@ -73,7 +73,7 @@ def analogy(
 ) -> None:
     """Solve analogies such as king - man + woman, or measure the accuracy on a file of them.
 
-    The question's own words are excluded from the answers. With --questions,
+    The words of a question are excluded from its answers. With --questions,
     each line of the output has the accuracy, the number of questions covered
     (all four words must have a vector), the total number of questions, and the
     section.
@@ -214,7 +214,7 @@ def space_of(model: str) -> "VectorSpace":
 
 
 def table_of(model: str) -> "VectorTable":
-    """Load the vectors of a model folder, or read those of a file."""
+    """Load word vectors from a model or from a file of vectors."""
     from heedful.checkpoint.hub import is_hub_name
 
     if Path(model).is_file():
@@ -226,7 +226,14 @@ def table_of(model: str) -> "VectorTable":
     from heedful.checkpoint import load_model
     from heedful.predictors.word_vectors import WordVectors
 
-    return load_model(model).use_as(WordVectors).table
+    loaded = load_model(model)
+    try:
+        return loaded.use_as(WordVectors).table
+    except InputError as error:
+        raise InputError(
+            f'{error}. Word vectors need a model for the task "word_vectors" (see docs/how-to/word-vectors.md), or a '
+            "file of word vectors"
+        ) from error
 
 
 def neighbour_lines(neighbours: "list[Neighbour]") -> str:

@@ -21,11 +21,11 @@ class CorpusConfig:
     """
 
     source: str
-    """Path of a text file, a table or a folder of media files. Language models also read a folder of text files."""
+    """Path of a text file, a table or a folder of media files; for a language model, also a folder of text files."""
 
     target: str | None = None
-    """Path of the file with the target text, aligned line by line with `source`. Not for tables, which contain both
-    sides."""
+    """Path of the file with the target text, aligned line by line with `source`. A table needs none, because it
+    contains both sides."""
 
     source_field: str = "source"
     """Column of the source text or file in a table: a JSONL key, a column name, or a column number counted from 1."""
@@ -56,7 +56,7 @@ class FilterConfig:
     """Maximum length of a sentence in tokens, `<eos>` included, on either side."""
 
     max_ratio: Annotated[float, Ge(1)] | None = 9.0
-    """Maximum ratio of the lengths in tokens of the two sides of a pair, longer to shorter. Not set: no limit."""
+    """Maximum ratio of the longer to the shorter side of a pair, in tokens. Not set: no limit."""
 
     duplicates: bool = False
     """If `true`, exact duplicates of a pair are kept."""
@@ -70,7 +70,7 @@ class FilterConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class VariantConfig:
-    """Settings of variants: copies of training pairs that look typed in haste and are added to the training data.
+    """Settings of variants: copies of training pairs, changed to look typed in haste, that are added to the pairs.
 
     Edited texts end with punctuation and are rarely all in capitals; a model that has only read such texts translates
     others poorly. Pairs are chosen by a hash of their texts. Validation and test text has no variants.
@@ -80,8 +80,8 @@ class VariantConfig:
     """Share of the pairs that also have a copy without the punctuation at the end of both texts."""
 
     upper_case: Share = 0.0
-    """Share of the pairs that also have a copy in capitals, on both sides. `heedful translate` does not need them,
-    because it translates a line in capitals as if it were in lower case."""
+    """Share of the pairs that also have a copy in capitals, on both sides. `heedful translate` does not need such
+    copies, because it translates a line in capitals as if it were in lower case."""
 
     lower_case: Share = 0.0
     """Share of the pairs that also have a copy whose source is in lower case, with the target unchanged."""
@@ -129,7 +129,8 @@ class DataConfig:
         Ge(8),
         Setting(aliases=("block_size", "context_length", "max_len", "max_seq_len", "max_seq_length", "seq_len")),
     ] = 512
-    """Maximum number of tokens in an input of a model that reads single texts: the context of a language model."""
+    """Maximum number of tokens in an input that is one sequence: the context of a language model, or the text or text
+    pair of a classifier. An encoder-decoder is limited by `data.filters.max_tokens` instead."""
 
     documents: Literal["file", "section", "paragraph", "line"] = "file"
     """Unit of plain text that counts as one document. Sections are separated by two or more blank lines."""
@@ -138,17 +139,18 @@ class DataConfig:
     """If `true`, attention crosses the boundaries of documents that are packed into one sequence."""
 
     labels: tuple[str, ...] = ()
-    """Classes or tags, in order. Empty: those of the training data."""
+    """Classes or tags, in the order of the model's outputs. Empty: those of the training data."""
 
     label_mean: Annotated[float | None, Setting(resume="free")] = None
-    """Mean of the labels: regression learns (label - `label_mean`) / `label_scale`. Not set: that of the training
+    """Mean of the labels: regression learns (label - `label_mean`) / `label_scale`. Not set: computed from the training
     data."""
 
     label_scale: Annotated[float | None, Setting(resume="free")] = None
-    """Standard deviation of the labels. Set 1.0, with `label_mean = 0.0`, to learn the numbers as they are."""
+    """Standard deviation of the labels. Not set: computed from the training data. Set 1.0, with `label_mean = 0.0`, to
+    learn the numbers as they are."""
 
     words: Annotated[tuple[str, ...], Setting(resume="free")] = ()
-    """Words that a tagger keeps whole when it splits a text. Empty: those of the training data."""
+    """Words that a tagger does not split when it divides a text into words. Empty: derived from the training data."""
 
     bad_utf8: Literal["error", "skip", "replace"] = "error"
     """What to do with a line that is not UTF-8: stop, skip the line, or replace the bytes with U+FFFD."""
@@ -187,7 +189,7 @@ class MaskingConfig:
     of half the pairs."""
 
     short: Rate = 0.1
-    """Share of the sequences that get a random, shorter length."""
+    """Share of the sequences that are shortened to a random length."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,7 +216,7 @@ class TokenizerConfig:
     """If `true`, text is converted to lower case."""
 
     normalization: Literal["none", "nfc", "nfkc"] = "none"
-    """Unicode normalisation of the text. With `none`, decode(encode(text)) == text."""
+    """Unicode normalisation of the text. `none` leaves it unchanged."""
 
     byte_fallback: bool = True
     """If `true`, characters outside the vocabulary are encoded as bytes instead of `<unk>`."""
@@ -229,4 +231,4 @@ class TokenizerConfig:
     """Probability of BPE dropout in training (Provilkov et al. 2020)."""
 
     path: Annotated[str | None, Setting(resume="free")] = None
-    """Folder of a trained tokenizer, relative to `data.root`, to use instead of training one."""
+    """Folder of a trained tokenizer, relative to `data.root`. Not set: a tokenizer is trained on the training data."""

@@ -7,13 +7,13 @@ from annotated_types import Ge, Le
 
 from heedful.config.setting import Count, Natural, NonNegative, PositiveShare, Rate, Setting
 
-EXTRA = 50  # the smallest decode.max_extra that training chooses, and its value if training has not chosen one
+EXTRA = 50  # the smallest decode.max_extra that training derives, and the default if it has not derived one
 MAX_EXTRA = 10_000  # the largest decode.max_extra
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecodeConfig:
-    """Beam search settings. A hypothesis scores log P(y|x) / penalty(|y|), where |y| counts <eos>."""
+    """Beam search settings. A hypothesis y scores log P(y|x) / penalty(|y|); its length |y| includes <eos>."""
 
     beam: Annotated[int, Ge(1), Le(1000), Setting(aliases=("beam_size", "num_beams"), resume="free")] = 4
     """Beam size: hypotheses kept at each step; 1 is greedy search."""
@@ -29,8 +29,8 @@ class DecodeConfig:
     """Number of outputs for each input, at most the beam size. Plain-text output has only the best one."""
 
     patience: Annotated[float, Ge(0), Le(1000), Setting(resume="free")] = 1.0
-    """Early stopping: an input is finished once patience x beam size hypotheses (or n_best, if larger) are complete
-    (Kasai et al. 2022). With 0 it is finished once no other hypothesis can become the best."""
+    """Early stopping: the search for an output ends once patience x beam size hypotheses (or n_best, if larger) are
+    complete (Kasai et al. 2022). With 0, it ends only once no other hypothesis can become the best."""
 
     max_extra: Annotated[
         Annotated[int, Ge(0), Le(MAX_EXTRA)] | None, Setting(aliases=("max_len_b", "max_length_b"))
@@ -54,7 +54,7 @@ class DecodeConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class GenerateConfig:
-    """Text generation settings. The filters apply in the order of these fields; then a token is sampled."""
+    """Text generation settings. Penalties and filters apply in the order of these fields; then a token is sampled."""
 
     max_tokens: Annotated[int, Ge(1), Le(1_000_000), Setting(aliases=("max_new_tokens",))] = 256
     """Maximum length of an output in tokens. It ends earlier if the model generates `<eos>`."""
@@ -70,13 +70,13 @@ class GenerateConfig:
     it off."""
 
     frequency_penalty: float = 0.0
-    """Number subtracted from the logit of a token each time it occurs in the output."""
+    """Number subtracted from the logit of a token for each time that it occurs in the output."""
 
     presence_penalty: float = 0.0
     """Number subtracted once from the logit of each token that occurs in the output."""
 
     no_repeat_ngram: Annotated[Count | None, Setting(aliases=("no_repeat_ngram_size",))] = None
-    """Length of the token sequences (n-grams) that must not occur twice."""
+    """Length in tokens of the sequences (n-grams) that must not occur twice."""
 
     temperature: Annotated[NonNegative, Setting(aliases=("temp",))] = 1.0
     """Sampling temperature. Below 1: closer to the most likely token; above 1: more varied; 0: greedy decoding."""
@@ -100,7 +100,7 @@ class GenerateConfig:
     """Texts that end an output; they are not part of it."""
 
     seed: Natural = 1
-    """Random seed; a different seed gives a different output."""
+    """Random seed. The same seed gives the same outputs."""
 
     batch_tokens: Count = 16_384
     """Batch size in prompt and output tokens; changes speed and memory, never results."""

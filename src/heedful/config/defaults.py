@@ -64,7 +64,7 @@ TASK_DEFAULTS: dict[str, Values] = {
 
 
 def over_presets(values: Mapping[str, Any], location: str) -> dict[str, Any]:
-    """Merge recipe values over the presets that they name, and these over the defaults of the task.
+    """Merge recipe values over the presets that they name, and the result over the defaults of the task.
 
     The result does not contain the key `preset`. Error messages begin with `location`.
     """
@@ -85,7 +85,7 @@ def over_presets(values: Mapping[str, Any], location: str) -> dict[str, Any]:
     defaults = dict(TASK_DEFAULTS.get(str(whole.get("task")), {}))
     optimizer = whole.get("optimizer")
     if "optimizer" in defaults and isinstance(optimizer, Mapping) and optimizer.get("schedule") in ("noam", "vaswani"):
-        # The learning rate and warm-up of the defaults are for schedules other than the paper's.
+        # The default learning rates and warm-up belong to schedules other than the paper's.
         others = {key: value for key, value in defaults["optimizer"].items() if key not in ("lr", "warmup", "min_lr")}
         defaults["optimizer"] = others
     return merge(defaults, whole)

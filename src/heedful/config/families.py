@@ -11,10 +11,10 @@ class Family:
     """Facts about a model family.
 
     Attributes:
-        sides: the sides that have a vocabulary: source and target, or only a source if there is one kind of text.
-        layers: the keys of [model] that count the layers of a Transformer of this family.
+        sides: The sides that have a vocabulary: source and target, or only a source if there is one kind of text.
+        layers: The keys of [model] that count the layers of a Transformer of this family.
         causal: True if there is one kind of text, in which a token sees only itself and the tokens before it.
-        pooling: the hidden state that represents a whole text, if the recipe does not choose one.
+        pooling: The hidden state that represents a whole text, if the recipe does not choose one.
     """
 
     sides: tuple[str, ...]

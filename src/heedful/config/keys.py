@@ -1,4 +1,4 @@
-"""Dotted keys of a recipe, such as `train.seed`: the type, the facts and the description of each."""
+"""Dotted keys of a recipe, such as `train.seed`: their types, facts and descriptions."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ def hints_of(table: type) -> dict[str, Any]:
 
 @cache
 def hints_of_keys(options: type = ModelConfig) -> Mapping[str, Any]:
-    """Return the type of every dotted key and table of a recipe. A list of tables is listed once, with index 0."""
+    """Return the type of every dotted key and table of a recipe; a list of tables has one entry, with index 0."""
     hints: dict[str, Any] = {}
 
     def add(table: type, prefix: str) -> None:
@@ -60,9 +60,9 @@ def hints_of_keys(options: type = ModelConfig) -> Mapping[str, Any]:
 
 
 def hint_of(key: str, options: type = ModelConfig) -> Any:
-    """Return the type of a dotted key or, if it is unknown, of the innermost table or list that contains it.
+    """Return the type of a dotted key or, if it is unknown, of the innermost table or list that would contain it.
 
-    Return None if nothing contains it.
+    Returns None if there is no such table.
     """
     hints = hints_of_keys(options)
     key = re.sub(r"\.\d+\.", ".0.", key)
@@ -80,7 +80,7 @@ def settings_around(key: str, options: type = ModelConfig) -> Iterator[Setting]:
 
 
 def resume_rule(key: str, options: type = ModelConfig) -> ResumeRule:
-    """Return the rule for changing a dotted key in a resumed run: its own, or that of a table that contains it."""
+    """Return the rule for changing a dotted key in a resumed run: its own, or the rule of a table that contains it."""
     for setting in settings_around(key, options):
         if setting.resume is not None:
             return setting.resume

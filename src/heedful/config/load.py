@@ -32,7 +32,7 @@ _POSITION = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)")
 
 
 class Override(NamedTuple):
-    """Override of a recipe key: the key, its new value, and the text that stands for the override in messages."""
+    """Override of a recipe key: the key, its new value, and what messages call the override, such as "--set a.b=1"."""
 
     key: str
     value: Any
@@ -43,12 +43,12 @@ def load_recipe(path: str | Path, overrides: Overrides = (), data_root: Path | N
     """Load a recipe from a TOML file or a recipe folder, and validate it.
 
     Args:
-        path: a TOML file, or a folder with a `config.toml`. Its key `preset` names one or more presets, which
+        path: A TOML file, or a folder with a `config.toml`. Its key `preset` names one or more presets, which
             the values in the file override; a later preset overrides an earlier one.
         overrides: `key=value`, such as `optimizer.lr=3e-4` or `data.train.0.source=more.en`, as if written in the
             file. A value that is not valid TOML is taken as text, and `null` resets a key to None. Alternatively, a
             mapping from such keys to Python values.
-        data_root: the data folder, which replaces `data.root`. Without it, a relative `data.root` is resolved against
+        data_root: The data folder, which replaces `data.root`. Without it, a relative `data.root` is resolved against
             the recipe's folder. Relative paths of data, tokenizers and word vectors are resolved against `data.root`,
             which is absolute in the result; those of start models, against the current folder.
 
@@ -88,6 +88,11 @@ def _resolve(values: dict[str, Any], overrides: Overrides, locations: dict[str, 
     else:
         changes = [Override(*parse_override(text), f"--set {text}") for text in overrides]
     for change in changes:
+        parts, node = change.key.split("."), values
+        for number, part in enumerate(parts[:-1], start=1):
+            node = node.get(part) if isinstance(node, Mapping) else None
+            if isinstance(node, str | int | float):  # the change replaces this value by a table
+                locations[".".join(parts[:number])] = change.name
         values = assign(values, change.key.split("."), change)
         for replaced in [key for key in locations if key.startswith(f"{change.key}.")]:
             del locations[replaced]
@@ -123,7 +128,8 @@ def recipe_file(path: Path) -> Path:
     if path.is_dir():
         if any((path / name).exists() for name in ("checkpoints", "log.jsonl", "manifest.json")):
             raise InputError(
-                f"{path}: is a run or a model, not a recipe; `heedful train RECIPE --out {path}` resumes a run"
+                f"{path}: is a run or a model, not a recipe; give the recipe that it was trained with (`heedful train "
+                f"RECIPE --out {path}` resumes a run)"
             )
         inner = next((child for child in sorted(path.iterdir()) if is_recipe(child)), None)
         remedy = f"give {inner}" if inner else "give a recipe folder or a TOML file"
@@ -172,7 +178,7 @@ def read_toml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
         if reason == "Cannot overwrite a value":
             problem = f"{line!r}: this key already has a value; remove one of the two"
         raise InputError(instead or f"{file}, line {number}: {problem}") from error
-    except (RecursionError, ValueError) as error:  # ValueError: a number of thousands of digits
+    except (RecursionError, ValueError) as error:  # ValueError: an integer with thousands of digits
         raise InputError(f"{file}: brackets are nested too deeply or a number is too long for a recipe") from error
 
 
@@ -218,7 +224,7 @@ def parse_override(text: str) -> tuple[str, Any]:
 
 
 def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Iterate over nested settings, as pairs of a dotted key and its value, such as ("train.seed", 1)."""
+    """Iterate over nested settings as pairs of a dotted key and its value, such as ("train.seed", 1)."""
     for key, value in values.items():
         if isinstance(value, Mapping):
             yield from dotted(value, f"{prefix}{key}.")
@@ -229,7 +235,7 @@ def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 def assign(node: Any, path: list[str], override: Override) -> Any:
     """Return a copy of nested values with a new value at `path`.
 
-    The key of a list is an index; an index equal to the size of the list appends the value.
+    In `path`, the key of a list item is its index; an index equal to the length of the list appends the value.
     """
     if not path:
         return override.value
@@ -254,7 +260,7 @@ def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:
 
 
 def current_keys(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename the keys of a stored recipe to the current names, and add keys for what older versions always did."""
+    """Rename the keys of a stored recipe to the current names, and add keys for settings that older versions lacked."""
     data = stored.get("data")
     recipe = _renamed(stored, Recipe)
     # Older regression models learned the labels without standardising them.
@@ -275,7 +281,7 @@ def _renamed(values: Mapping[str, Any], table: type) -> dict[str, Any]:
 
 
 def recipe_schema() -> dict[str, Any]:
-    """Create the JSON Schema of a recipe file, for editors. A field is described by the docstring below it."""
+    """Create the JSON Schema of a recipe file, for editors; the docstring below a field is its description."""
     whole = adapter_of(Recipe).json_schema()
     tables = whole["$defs"]
     for options in OPTIONS.values():

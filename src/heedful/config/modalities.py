@@ -31,7 +31,8 @@ class ImageConfig:
     """Height and width of a patch in pixels."""
 
     stem: Literal["linear", "convolutional", "pooled"] = "linear"
-    """Layers that embed patches: a linear map, or 3 x 3 convolutions, with stride 2 or with max-pooling."""
+    """Layers that embed patches: `linear` is a linear map, `convolutional` 3 x 3 convolutions with stride 2, and
+    `pooled` 3 x 3 convolutions with max-pooling."""
 
     class_token: bool = True
     """If `true`, a trained vector precedes the patches. Without it, set `model.pooling = "mean"`."""
@@ -61,7 +62,7 @@ class ImageConfig:
     """Augmentation: mix two images and their classes, with weights from Beta(`mixup`, `mixup`) (Zhang et al. 2018)."""
 
     mean: tuple[float, ...] = (0.5,)
-    """Mean of the pixels, which range from 0 to 1: one number, or one for each channel."""
+    """Mean of the pixels on a scale from 0 to 1: one number, or one for each channel."""
 
     std: tuple[Positive, ...] = (0.5,)
     """Standard deviation of the pixels: the model reads (pixel - `mean`) / `std`."""
@@ -82,7 +83,7 @@ class VideoConfig:
     """Video settings: how frames, which have the settings of [image], are cut into tubelets (Arnab et al. 2021)."""
 
     frames: Side = 16
-    """Number of frames to read from a video, evenly spaced from beginning to end. Shorter videos are read in full."""
+    """Number of frames to read from a video, evenly spaced from beginning to end. A shorter video is read in full."""
 
     tubelet: Count = 2
     """Number of frames in a tubelet, whose height and width are `image.patch`. With 1, tubelets are patches of single
@@ -102,7 +103,7 @@ class VideoConfig:
         return min(self.frames, -(-frames // self.tubelet) * self.tubelet)
 
     def tokens(self, frames: int, image: ImageConfig) -> int:
-        """Return the number of positions that `frames` frames have in the stack: tubelets, and any class token."""
+        """Return the number of positions of `frames` frames in the stack: one for each tubelet and any class token."""
         rows, columns = image.grid
         return frames // self.tubelet * rows * columns + image.class_token
 
@@ -121,7 +122,7 @@ class AudioConfig:
     """Features of a frame: its log-mel spectrum, or the samples themselves."""
 
     window: Annotated[int, Ge(2), Le(768_000)] = 400
-    """Window of the spectrum in samples. With `features = "samples"`, a frame has `hop` samples instead."""
+    """Window of the spectrum in samples; not used with `features = "samples"`, where a frame has `hop` samples."""
 
     hop: Count = 160
     """Distance between frames in samples."""
@@ -136,10 +137,10 @@ class AudioConfig:
     """Length in seconds to which shorter clips are padded with silence. Whisper: 30."""
 
     max_seconds: Annotated[Positive, Le(36_000)] = 30.0
-    """Maximum length of a clip in seconds. A longer clip is rejected."""
+    """Maximum length of a clip in seconds. In training, a longer clip is rejected; in use, it is split into parts."""
 
     speed: Rate = 0.0
-    """Augmentation: maximum change of speed, as a share (Ko et al. 2015)."""
+    """Augmentation: maximum random change of speed and pitch, as a share (Ko et al. 2015)."""
 
     time_masks: Natural = 0
     """Augmentation: number of spans of frames that are masked (SpecAugment, Park et al. 2019)."""
@@ -196,7 +197,7 @@ class TranscribeConfig:
     """When to generate timestamps, if the model supports them. `long`: for audio longer than a window of the model."""
 
     suppress: tuple[Natural, ...] = ()
-    """Token ids that are never generated, such as those of musical notes."""
+    """Token ids that are never generated, such as the ids of musical notes."""
 
     suppress_first: tuple[Natural, ...] = ()
     """Token ids with which the output for a window never begins."""

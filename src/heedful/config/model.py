@@ -1,4 +1,4 @@
-"""Model settings: those that all architectures share, those of text architectures, and those of the Transformer."""
+"""Model settings: those of all architectures, of text architectures, and of the Transformer."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -70,7 +70,7 @@ class TextModelConfig(ArchitectureConfig):
     """Settings that all of heedful's own text architectures have."""
 
     dropout: Dropout = 0.1
-    """Dropout on embeddings (with positions) and on the output of each sublayer (section 5.4) or layer."""
+    """Dropout probability for embeddings, positions included, and the outputs of sublayers (section 5.4) or layers."""
 
     tie: Annotated[
         Literal["all", "output", "none"],
@@ -83,10 +83,10 @@ class TextModelConfig(ArchitectureConfig):
     """If `true`, each token of the output vocabulary has a bias."""
 
     scale_embeddings: bool = True
-    """If `true`, token vectors are multiplied by sqrt(d_model) (section 3.4)."""
+    """If `true`, token embeddings are multiplied by sqrt(d_model) (section 3.4)."""
 
     segments: Natural = 0
-    """Number of segments of a sequence, each with a trained vector. BERT: 2."""
+    """Number of segments of a sequence; each segment has a trained vector. BERT: 2."""
 
     init: Literal["glorot", "normal", "scaled"] = "glorot"
     """Initialisation of the weights: Glorot, normal as in BERT, or scaled as in GPT-2."""
@@ -99,8 +99,8 @@ class TextModelConfig(ArchitectureConfig):
     some architectures have another default."""
 
     pooler: Poolers = "dense"
-    """Layer before the output of a classifier: `dense` is tanh(W x + b) as in BERT, `attention` a learned weighted
-    mean that replaces `pooling`."""
+    """Layer before the output of a classifier: `dense` is tanh(W x + b) as in BERT, `attention` is a learned weighted
+    mean that replaces `pooling`, and `none` is no layer."""
 
     @property
     def one_vocabulary(self) -> bool:
@@ -146,10 +146,11 @@ class TransformerSettings(ArchitectureConfig):
     """Position encoding."""
 
     rope_theta: Annotated[Positive, Setting(aliases=("rotary_base", "rotary_emb_base"))] = 10_000.0
-    """Base of the rotary position angles: with head size K, dimension pair i turns by rope_theta^(-2i/K) per token."""
+    """Base of the angles of rotary positions: with head size K, pair i of dimensions turns by rope_theta^(-2i/K) per
+    token."""
 
     max_positions: Annotated[Positions, Setting(aliases=("max_position_embeddings",))] = 1024
-    """Size of the table of learned positions. The other encodings have no limit."""
+    """Size of the table of learned positions, which limits the length of a text. Other encodings have no limit."""
 
     max_target_positions: Positions | None = None
     """Size of the decoder's table of learned positions. Not set: `max_positions`."""
@@ -186,10 +187,10 @@ class TransformerSettings(ArchitectureConfig):
     """If `true`, the sum of embedding and position is normalised, as in BERT."""
 
     attention_dropout: Dropout = 0.0
-    """Dropout on attention weights."""
+    """Dropout probability for attention weights."""
 
     activation_dropout: Dropout = 0.0
-    """Dropout inside feed-forward networks."""
+    """Dropout probability inside feed-forward networks."""
 
     @property
     def learned_positions(self) -> int | None:
@@ -216,4 +217,4 @@ class TransformerSettings(ArchitectureConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig(TransformerSettings, TextModelConfig):
-    """Settings of a Transformer. The defaults are those of the base model of Vaswani et al. (2017)."""
+    """Settings of a Transformer. The defaults describe the base model of Vaswani et al. (2017)."""

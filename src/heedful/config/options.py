@@ -31,7 +31,7 @@ class DecodeOptions(TypedDict, total=False):
 
 
 class TranscribeOptions(DecodeOptions, total=False):
-    """Options of a transcription: keys of [transcribe], and the keys of [decode]."""
+    """Options of a transcription call: keys of [transcribe] and [decode]; see `DecodeOptions`."""
 
     language: str | None
     timestamps: Literal["always", "long", "never"]

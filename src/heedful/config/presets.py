@@ -1,7 +1,8 @@
-"""Presets: named recipes to start from, such as the models of "Attention Is All You Need", Table 3, BERT and GPT.
+"""Presets: named recipes to start from, such as BERT, GPT-2 and the models in Table 3 of "Attention Is All You Need".
 
-A recipe uses a preset with `preset = "NAME"`; its own values override it. A preset is written like a recipe, as a
-table in a TOML file in the folder `preset_files`, and may itself use another preset from the same file.
+A recipe uses a preset with `preset = "NAME"`; its own values override the values of the preset. A preset is
+written like a recipe, as a table in a TOML file in the folder `preset_files`, and may itself use another preset from
+the same file.
 """
 
 import tomllib
@@ -12,7 +13,7 @@ from typing import Any
 from heedful.config.defaults import Values, merge
 
 FILES = ("tiny", "bert", "gpt2", "shakespeare", "vit", "clip", "whisper", "vaswani")
-PAPER = "vaswani"  # the file whose presets have results in the paper
+PAPER = "vaswani"  # the file whose presets have published results in "Attention Is All You Need"
 
 
 def read_tables(name: str) -> dict[str, Any]:
@@ -21,13 +22,13 @@ def read_tables(name: str) -> dict[str, Any]:
 
 
 def resolved(name: str, tables: Values) -> dict[str, Any]:
-    """Return the values of a preset, merged over those of the preset that it uses, if any."""
+    """Return the values of a preset, merged over the values of the preset that it uses, if any."""
     own = changes(tables[name])
     return merge(resolved(tables[name]["preset"], tables), own) if "preset" in tables[name] else own
 
 
 def changes(table: Values) -> dict[str, Any]:
-    """Return the recipe values in the table of a preset."""
+    """Return the recipe values that the table of a preset sets itself."""
     return {key: value for key, value in table.items() if key not in ("preset", "printed")}
 
 
@@ -37,7 +38,7 @@ class Table3Row:
 
     name: str
     changes: Values = field(default_factory=dict)
-    millions: int | None = None  # parameters, in 10^6; None where the paper leaves them out
+    millions: int | None = None  # parameters, in millions; None where the paper does not report them
     perplexity: float = 0.0  # per subword, newstest2013
     bleu: float = 0.0  # newstest2013
 

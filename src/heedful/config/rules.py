@@ -30,9 +30,9 @@ class Rule:
     """Rule for a combination of recipe values that is rejected, or that causes a remark.
 
     Attributes:
-        at: the key to change, as an attribute of `KEYS`.
-        broken: returns True if a recipe breaks the rule.
-        text: the message, a format string that takes the recipe as `r`.
+        at: The key to change, as an attribute of `KEYS`.
+        broken: Returns True if a recipe breaks the rule.
+        text: The message, a format string that takes the recipe as `r`.
     """
 
     at: Any
@@ -44,8 +44,8 @@ class Rule:
         return str(self.at)
 
 
-# For each settings class of [model], the rules for recipes whose model has its settings: RULES reject a recipe, and
-# REMARKS only comment on it.
+# By settings class of [model]: the rules for recipes whose model has the settings of this class. RULES reject a recipe,
+# and REMARKS only comment on it.
 RULES: dict[type[ArchitectureConfig], tuple[Rule, ...]] = {}
 REMARKS: dict[type[ArchitectureConfig], tuple[Rule, ...]] = {}
 
@@ -68,7 +68,7 @@ def remarks(recipe: Recipe) -> list[str]:
 def impossible(recipe: Recipe) -> list[Problem]:
     """List the problems of a recipe whose values have the right types and ranges."""
     sizes = [Problem(key, text) for key, value in _numbers(asdict(recipe)) if (text := size_problem(key, value))]
-    # Rules do arithmetic with the numbers, which must be representable.
+    # Rules compute with the numbers of a recipe, so numbers that are too large are reported first.
     return sizes or [Problem(rule.key, rule.text.format(r=recipe)) for rule in _broken(recipe, RULES)]
 
 
@@ -112,7 +112,7 @@ def positions(recipe: Recipe) -> float:
 
 
 def room_for_pairs(recipe: Recipe) -> float:
-    """Return the size of the smaller table of learned positions, encoder's or decoder's, or infinity if there is none.
+    """Return the smaller size of the encoder's and decoder's tables of learned positions; infinity if there are none.
 
     If the input is not text, only the decoder's counts.
     """
@@ -121,7 +121,7 @@ def room_for_pairs(recipe: Recipe) -> float:
 
 
 def standardises(recipe: Recipe) -> bool:
-    """Return True if labels can be standardised with the recipe's mean and scale, or if the recipe has no scale."""
+    """Return True if the recipe's label mean is finite and its scale positive and finite; either may be missing."""
     mean, scale = recipe.data.label_mean or 0.0, recipe.data.label_scale
     return math.isfinite(mean) and (scale is None or 0 < scale < math.inf)
 
@@ -456,12 +456,14 @@ RULES[ArchitectureConfig] = (
     Rule(
         KEYS.decode.n_best,
         lambda r: r.decode.n_best > r.decode.beam,
-        "decode.n_best = {r.decode.n_best} is more than decode.beam = {r.decode.beam}; raise beam, or lower n_best",
+        "decode.n_best = {r.decode.n_best} is more than decode.beam = {r.decode.beam}; raise the beam size, or lower "
+        "decode.n_best",
     ),
     Rule(
         KEYS.generate.min_tokens,
         lambda r: r.generate.min_tokens > r.generate.max_tokens,
-        "generate.min_tokens is larger than generate.max_tokens, where outputs end; lower it, or raise max_tokens",
+        "generate.min_tokens = {r.generate.min_tokens} is more than generate.max_tokens = {r.generate.max_tokens}; "
+        "lower generate.min_tokens, or raise generate.max_tokens",
     ),
     Rule(
         KEYS.generate.stop,
@@ -519,7 +521,11 @@ RULES[TransformerSettings] = (
     ),
     Rule(
         KEYS.model.positions,
-        lambda r: r.model.positions == "rotary" and (r.model.d_k or r.model.d_model // r.model.heads) % 2 != 0,
+        lambda r: (
+            r.model.positions == "rotary"
+            and (r.model.d_k is not None or r.model.d_model % r.model.heads == 0)  # otherwise another rule is broken
+            and r.model.head_size % 2 != 0
+        ),
         "rotary positions need an even head size, but it is {r.model.head_size}; set model.d_k to an even number",
     ),
 )

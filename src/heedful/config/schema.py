@@ -70,7 +70,7 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Recipe of a run: all settings that `heedful train` reads; they are resolved and stored with the model."""
+    """Recipe of a run: all settings that `heedful train` reads. The resolved recipe is stored with the model."""
 
     name: Annotated[str, Setting(resume="free")] = "heedful"
     """Name of the run, and of its default folder in `runs`."""

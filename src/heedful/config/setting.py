@@ -1,8 +1,8 @@
 """Facts about a recipe's fields: range, description, other names, and whether a resumed run may change them.
 
 A setting is one field of a dataclass. Its type contains the range and, as a `Setting`, the other facts; the docstring
-below it is its description. The JSON Schema, the reference page, the help of options, and the checks of values and of
-resumed runs are generated from these.
+below it is its description. These determine the JSON Schema, the reference page, the help of options, and how values
+and resumed runs are checked.
 """
 
 import ast
@@ -33,7 +33,7 @@ Rate = Annotated[float, Ge(0), Lt(1)]
 
 @dataclass(frozen=True)
 class Fixed:
-    """Rule that a resumed run cannot change the value of a setting, because `reason`."""
+    """Rule that a resumed run cannot change a setting; messages give the `reason`, a clause that follows "because"."""
 
     reason: str
 
@@ -46,10 +46,10 @@ class Setting:
     """Facts about a setting beyond its type, default, range and description.
 
     Attributes:
-        aliases: names of the setting in other toolkits, for which error messages suggest the setting.
-        values: mapping from the names that its values have in other toolkits and papers to the names in heedful.
-        former: names of the setting in older versions of heedful, which saved recipes may contain.
-        resume: whether a resumed run may change the value. "free": yes; "length": yes, unless the learning rate
+        aliases: Names of the setting in other toolkits, for which error messages suggest the setting.
+        values: Mapping from the names that its values have in other toolkits and papers to the names in heedful.
+        former: Names of the setting in older versions of heedful, which saved recipes may contain.
+        resume: Whether a resumed run may change the value. "free": yes; "length": yes, unless the learning rate
             decays towards the end of the run; "ask": only if the user allows it; `Fixed`: no. None: the rule of the
             table that contains the setting, or "ask" at the top level of a recipe.
         per_machine: True if the processes of one run may have different values.
@@ -147,7 +147,7 @@ def range_text(limits: Mapping[str, float]) -> str:
 
 
 def descriptions(table: type) -> dict[str, str]:
-    """Return the description of each field of a dataclass: the docstring below it, in this class or in a base class."""
+    """Return the description of each field of a dataclass: the docstring below it, in the class or in a base class."""
     texts: dict[str, str] = {}
     for kind in reversed(table.__mro__):
         if is_dataclass(kind):
@@ -157,7 +157,7 @@ def descriptions(table: type) -> dict[str, str]:
 
 @cache
 def _docstrings(module: str) -> dict[str, dict[str, str]]:
-    """Return the docstrings below the fields of each class of a module, or none if its source cannot be read."""
+    """Return the docstrings below the fields of each class of a module; return {} if its source cannot be read."""
     try:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
     except (OSError, TypeError, KeyError):  # for example, the class was typed at a prompt

@@ -19,12 +19,12 @@ class EvaluateConfig:
 
     metrics: Annotated[tuple[str, ...], Setting(resume=BEST)] = ()
     """Names of the metrics to compute from outputs; custom ones as `module:object`. The first selects the best
-    checkpoint, unless `train.best` is set. Empty: those of the task."""
+    checkpoint, unless `train.best` is set. Empty: the metrics of the task."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
-    """Optimizer and learning-rate schedule settings. Steps are counted from 1."""
+    """Optimizer and learning-rate schedule settings. Updates are counted from 1."""
 
     name: Annotated[
         Literal["adam", "adamw", "muon", "row_sgd"],
@@ -33,7 +33,7 @@ class OptimizerConfig:
     """Optimizer. `muon` orthogonalises the updates of the matrices in the stacks; `row_sgd` is SGD for word vectors."""
 
     lr: Annotated[Positive, Setting(aliases=("learning_rate",))] = 1.0
-    """Peak learning rate. With `schedule = "noam"`, a factor on the paper's formula."""
+    """Peak learning rate. With `schedule = "noam"`, a factor that multiplies the paper's formula."""
 
     betas: Annotated[tuple[Rate, Rate], Setting(aliases=("adam_betas",))] = (0.9, 0.98)
     """Coefficients of the running averages of the gradient and its square."""
@@ -49,8 +49,8 @@ class OptimizerConfig:
         FormerValues(vaswani="noam"),
         Setting(aliases=("decay_method", "lr_scheduler", "lr_scheduler_type", "scheduler")),
     ] = "noam"
-    """Shape of the learning rate after the warm-up. `noam` (formerly `vaswani`) is the formula of section 5.3 of the
-    paper."""
+    """Learning-rate schedule: how the rate changes after the warm-up. `noam` (formerly `vaswani`) is the formula of
+    section 5.3 of the paper, warm-up included."""
 
     warmup: Annotated[Natural, Setting(aliases=("num_warmup_steps", "warmup_steps", "warmup_updates"))] = 4000
     """Number of updates during which the learning rate rises."""
@@ -75,15 +75,15 @@ class LoraConfig:
     """Scale of the updates, which are multiplied by alpha / rank."""
 
     dropout: Annotated[Rate, Setting(aliases=("lora_dropout",), resume="ask")] = 0.0
-    """Dropout on the inputs of the updates."""
+    """Dropout probability for the inputs of the updates."""
 
     targets: Annotated[tuple[str, ...], Setting(aliases=("lora_target", "lora_target_modules", "target_modules"))] = ()
     """Linear layers that get an update, given as parts of their names, such as `q` or `encoder.blocks.0`. Empty: all
     but the output layer."""
 
     also: Annotated[tuple[str, ...], Setting(aliases=("modules_to_save",))] = ()
-    """Weights that are trained as well, given as prefixes of their names, such as `backbone.embedding`. Those that the
-    start model lacks, such as a new output layer, are always trained."""
+    """Weights that are trained as well, given as prefixes of their names, such as `backbone.embedding`. Weights that
+    the start model lacks, such as those of a new output layer, are always trained."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,18 +169,18 @@ class TrainConfig:
         Count,
         Setting(aliases=("batch", "batch_size", "per_device_train_batch_size", "train_batch_size"), resume=ORDER),
     ] = 4096
-    """Maximum batch size in tokens: number of sentences x length of the longest side, padding included."""
+    """Maximum batch size in tokens, padding included: number of examples x length of the longest side."""
 
     accumulate: Annotated[
         Count, Setting(aliases=("accum_count", "accumulate_grad_batches", "gradient_accumulation_steps", "update_freq"))
     ] = 1
-    """Number of batches whose gradients are accumulated for one update."""
+    """Number of batches whose gradients are accumulated for one update, over all processes."""
 
     label_smoothing: Annotated[Rate, Setting(aliases=("smoothing",))] = 0.1
     """Label smoothing. All reported losses include it; perplexity does not."""
 
     class_weights: Literal["balanced"] | dict[str, float] | None = None
-    """Weights of the classes in the loss, by class. `balanced` gives all classes the same total weight."""
+    """Weight of each class in the loss, as a table. `balanced` gives all classes the same total weight."""
 
     precision: Annotated[
         Literal["auto", "float32", "bfloat16", "autocast", "float16"],
@@ -190,8 +190,8 @@ class TrainConfig:
         ),
     ] = "auto"
     """Number format. `bfloat16` uses bfloat16 with float32 master weights, `autocast` is PyTorch's mixed precision,
-    `float16` the same in float16 with a scaled loss, for GPUs without bfloat16, and `auto` is bfloat16 where the
-    hardware supports it and is faster with it, and float32 elsewhere."""
+    and `float16` is the same in float16 with a scaled loss, for GPUs without bfloat16. `auto` chooses `bfloat16` where
+    the hardware supports it and is faster with it, and `float32` elsewhere."""
 
     compile: bool = False
     """If `true`, the blocks of the model are compiled with `torch.compile`."""
@@ -211,8 +211,8 @@ class TrainConfig:
         Annotated[int, Ge(0), Le(1000)] | None,
         Setting(aliases=("dataloader_num_workers", "num_workers"), resume="free", per_machine=True),
     ] = None
-    """Number of worker processes that read batches ahead. Not set: all cores but one if media files are decoded for a
-    GPU, otherwise 0."""
+    """Number of worker processes that read batches ahead, for each training process. Not set: one fewer than its share
+    of the cores if media files are decoded for a GPU on Linux, otherwise 0."""
 
     validate_every: Annotated[
         Count,
@@ -228,12 +228,14 @@ class TrainConfig:
     best: Annotated[str | None, Setting(aliases=("best_checkpoint_metric", "metric_for_best_model"), resume=BEST)] = (
         None
     )
-    """Score that selects the best checkpoint. Not set: the task's first score."""
+    """Score that selects the best checkpoint. Not set: the task's first score, or the loss without
+    `validate_decoding`."""
 
     patience: Annotated[Count | None, Setting(aliases=("early_stopping", "early_stopping_patience"), resume="free")] = (
         None
     )
-    """Early stopping: number of validations without a better score after which the run ends."""
+    """Early stopping: number of validations in a row in which neither the score `best` nor the loss improves, after
+    which the run ends."""
 
     save_every: Annotated[
         Count,
@@ -250,27 +252,30 @@ class TrainConfig:
     keep_last: Annotated[
         Count, Setting(aliases=("keep_checkpoint", "keep_last_epochs", "save_total_limit"), resume="free")
     ] = 3
-    """Number of most recent checkpoints that are kept."""
+    """Number of most recent checkpoints at multiples of `save_every` that are kept. The best checkpoint and the two
+    newest ones are kept as well."""
 
     average_last: Annotated[Count, Setting(aliases=("average_checkpoints",))] = 1
-    """Number of most recent checkpoints whose average is the final model, unless one of them is clearly better."""
+    """Number of most recent checkpoints whose average is the final model, unless the best or the last checkpoint alone
+    is clearly better. Checkpoints of the warm-up and of the first half of the run are not averaged."""
 
     log_every: Annotated[Count, Setting(aliases=("log_interval", "logging_steps", "report_every"), resume="free")] = 50
     """Number of updates between log lines."""
 
     tensorboard: Annotated[bool, Setting(resume="free")] = False
-    """If `true`, the log is also written for TensorBoard."""
+    """If `true`, the scores in the log are also written as TensorBoard curves."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ParallelConfig:
-    """Settings for training in several processes, on one or several machines. Results do not depend on them."""
+    """Settings for training in several processes, on one or several machines. None of them affects results."""
 
     timeout_minutes: Annotated[Positive, Le(1_000_000)] = 10.0
-    """Time in minutes that processes wait for one that does not respond before training stops."""
+    """Time in minutes for which processes wait for one that does not respond. Then training stops."""
 
     shard: Shardings = "none"
     """Sharding of the model: `full` over all processes (FSDP2), `hybrid` over groups that each have a copy (HSDP)."""
 
     shard_processes: Count | None = None
-    """Number of processes that share a copy, with `shard = "hybrid"`. Not set: those of one machine."""
+    """Number of processes that share a copy of the model, with `shard = "hybrid"`. Not set: the processes of one
+    machine."""

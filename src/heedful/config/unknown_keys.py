@@ -34,20 +34,26 @@ def unknown_keys(
 def unknown_key_message(key: str, options: type = ModelConfig, *, is_table: bool = False) -> str:
     """Describe an unknown key, and suggest similar keys or, if there are none, list all keys of its table."""
     unknown = f"unknown table [{key}]" if is_table else f"unknown key {key}"
+    if _leaf(key) == "preset":
+        return f"{unknown}; write preset at the top of the recipe, before its first table"
     if near := nearest(key, options):
-        tables = [name for name in near if is_table and table_of(hints_of_keys(options)[name])]
-        return f"{unknown}; did you mean {either(f'[{name}]' if name in tables else name for name in near)}?"
+        if is_table:  # a setting stands for its table
+            hints = hints_of_keys(options)
+            tables = [name if table_of(hints[name]) else name.rpartition(".")[0] for name in near]
+            near = [f"[{table}]" if table else name for name, table in zip(near, tables, strict=True)]
+        return f"{unknown}; did you mean {either(dict.fromkeys(near))}?"
     table = key.rpartition(".")[0]
     inside = re.sub(r"\.\d+\b", ".0", table)
     names = [_leaf(other) for other in hints_of_keys(options) if other.rpartition(".")[0] == inside]
+    names += [] if table else ["preset"]
     return f"{unknown}; {f'[{table}]' if table else 'a recipe'} can contain {', '.join(names)}"
 
 
 def nearest(key: str, options: type = ModelConfig) -> list[str]:
     """Suggest the valid recipe keys that an unknown `key` most likely stands for, at most three.
 
-    These are the keys of the same name in other tables or, if there are none, the key that has this name in another
-    toolkit or, if there is none, keys with a similar spelling.
+    Suggestions are keys of the same name in other tables; otherwise, the key that has this name in another toolkit or
+    in an older version; otherwise, keys with a similar spelling.
     """
     index = re.search(r"\.(\d+)\.", key)
     key = re.sub(r"\.\d+\.", ".0.", key)
@@ -55,7 +61,7 @@ def nearest(key: str, options: type = ModelConfig) -> list[str]:
     keys = list(hints_of_keys(options))
     suggestions = same_name(leaf, options) or get_close_matches(key, keys, n=1, cutoff=0.8)
     if not suggestions:
-        close = get_close_matches(leaf, sorted(set(map(_leaf, keys))), n=1, cutoff=0.7)
+        close = get_close_matches(leaf, sorted(set(map(_leaf, keys))), n=1, cutoff=0.7 if "." in key else 0.8)
         suggestions = [other for other in keys if _leaf(other) in close]
     return [other.replace(".0.", index[0] if index else ".0.") for other in suggestions[:3]]
 

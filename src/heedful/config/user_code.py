@@ -33,7 +33,7 @@ def check_task_name(name: str) -> None:
 
 
 def find_class(key: str, name: str) -> type | None:
-    """Find the custom class that a recipe names, from a package or as "module:Class"; return None for other names."""
+    """Find the custom class, registered by a package or named as "module:Class"; return None for a built-in name."""
     if ":" in name:
         return find_object(key, name, type, "class")
     entries = REGISTRIES[key].installed().get(name)
@@ -74,7 +74,7 @@ def import_class(name: str, location: str) -> None:
 
 
 def import_user_module(module: str) -> None:
-    """Import a module with custom classes, so that models may name them."""
+    """Import a module with custom classes, so that recipes and models can refer to them by name."""
     if not all(part.isidentifier() for part in module.split(".")):
         raise InputError(f'"{module}" is not a module name; write it as in an import statement, without .py')
     try:
@@ -86,7 +86,7 @@ def import_user_module(module: str) -> None:
 
 
 def custom_code(recipe: Recipe) -> dict[str, str]:
-    """Map the recipe keys that name custom classes and metrics to these names."""
+    """Map each recipe key that names a custom class or metric to this name."""
     names = {"model.architecture": recipe.model.architecture, "task": recipe.task}
     custom = {key: name for key, name in names.items() if REGISTRIES[key].is_custom(name)}
     return custom | {f"evaluate.metrics, {name}": name for name in recipe.evaluate.metrics if ":" in name}
@@ -129,7 +129,7 @@ def _described(error: Exception, module: str) -> str:
 def _line_in(error: Exception, module: str) -> str:
     """Return the file name and last line of a module in the traceback of an error, or "" if it does not occur there."""
     if isinstance(error, SyntaxError):
-        return ""  # the error itself gives the line
+        return ""  # the message of a SyntaxError gives the line
     file = getattr(sys.modules.get(module), "__file__", None) or f"{module.rpartition('.')[2]}.py"
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if Path(frame.filename).name == Path(file).name:

@@ -17,14 +17,14 @@ from heedful.config.keys import hint_of
 from heedful.config.rules import Problem, impossible, size_problem
 from heedful.config.schema import ArchitectureConfig, Recipe
 from heedful.config.setting import bounds, range_text, setting_in
-from heedful.config.unknown_keys import unknown_key_message, unknown_keys
+from heedful.config.unknown_keys import nearest, unknown_key_message, unknown_keys
 from heedful.config.user_code import find_class
 from heedful.errors import InputError
 from heedful.registry import ARCHITECTURES, Registry
 from heedful.wording import either
 
 KEY = "model.architecture"
-OPTIONS: Registry[type[ArchitectureConfig]] = Registry("architecture", ARCHITECTURES.places)  # built-in ones
+OPTIONS: Registry[type[ArchitectureConfig]] = Registry("architecture", ARCHITECTURES.places)  # of the built-in ones
 
 OVERRIDES = ("--set ", "set ")  # beginnings of the locations of values from the command line and from Python
 
@@ -53,9 +53,9 @@ def recipe_from_dict(values: Mapping[str, Any], where: str, locations: Mapping[s
     """Validate nested values against the schema, and build the recipe.
 
     Args:
-        values: nested tables, as read from TOML or JSON; missing keys take their defaults.
-        where: the source of the values in messages, usually a file.
-        locations: a more exact location for each dotted key, such as `config.toml, line 12`. A missing key has the
+        values: Nested tables, as read from TOML or JSON; missing keys take their defaults.
+        where: The source of the values in messages, usually a file.
+        locations: A more exact location for each dotted key, such as `config.toml, line 12`. A missing key has the
             location of its table.
 
     Raises:
@@ -65,10 +65,11 @@ def recipe_from_dict(values: Mapping[str, Any], where: str, locations: Mapping[s
         options = options_of(architecture_in(values))
     except InputError as error:
         raise InputError(f"{_location(KEY, where, locations)}: {error}") from error
+    unknown = list(unknown_keys(values, options))
     problems = [
         # A model folder from a stranger may contain 100,000 unknown keys, and suggestions take time.
         Problem(key, key if number >= _MAX_PROBLEMS else unknown_key_message(key, options, is_table=_is_table(value)))
-        for number, (key, value) in enumerate(unknown_keys(values, options))
+        for number, (key, value) in enumerate(unknown)
     ]
     shared = {key: value for key, value in values.items() if key != "model"}
     recipe, mistyped = _validated(adapter_of(Recipe), shared, "", options)
@@ -76,7 +77,9 @@ def recipe_from_dict(values: Mapping[str, Any], where: str, locations: Mapping[s
     problems += mistyped + mistyped_model
     if not (mistyped or mistyped_model):
         recipe = replace(recipe, model=model)
-        problems += impossible(recipe)
+        # The default of a key with a misspelt name is not the user's choice.
+        meant = {name for key, _ in unknown[:_MAX_PROBLEMS] for name in nearest(key, options)}
+        problems += [problem for problem in impossible(recipe) if problem.key not in meant]
     if problems:
         raise _refusal(problems, where, locations)
     return recipe
@@ -122,20 +125,20 @@ def architecture_in(values: Mapping[str, Any]) -> str:
 
 @cache
 def adapter_of(table: type) -> TypeAdapter[Any]:
-    """Return pydantic's validator for a settings dataclass. That of `Recipe` ignores [model], which has its own."""
+    """Return pydantic's validator for a settings dataclass. For `Recipe`, it ignores [model], which has its own."""
     return TypeAdapter(table)
 
 
 def _validated(adapter: TypeAdapter[Any], values: Any, prefix: str, options: type) -> tuple[Any, list[Problem]]:
-    """Build an object from JSON values; return it without problems, or None and the problems with types and ranges."""
+    """Build an object from JSON values; return it and an empty list, or None and the problems with types and ranges."""
     try:
         # JSON mode is the strict mode that still accepts lists for tuples and tables for dataclasses.
         return adapter.validate_json(json.dumps(values, default=_to_json), strict=True), []
     except ValidationError as error:
         problems = []
         for detail in error.errors():
-            # For a field that takes text or a table, pydantic reports an error for each; only the one for the value's
-            # type counts.
+            # For a field that takes text or a table, pydantic reports an error for each of the two types; only the
+            # error for the type of the value counts.
             choice = str(next(reversed(detail["loc"]), ""))
             is_dict = isinstance(detail["input"], dict)
             if _CHOICE.match(choice) is None or choice.startswith("dict") == is_dict:
@@ -160,7 +163,7 @@ def _mistyped(detail: ErrorDetails, prefix: str, options: type) -> Problem:
     if kind in _BOUNDS:
         limits = bounds(hint)
         is_share = limits.get("ge") == 0 and 1 in (limits.get("le"), limits.get("lt"))
-        # For a share both bounds are reported, for other numbers the one that is violated.
+        # Report both bounds of a share, but only the violated bound of another number.
         limits = limits if is_share else {_BOUNDS[kind]: limits[_BOUNDS[kind]]}
         return Problem(key, size_problem(key, value) or f"{key} must be {range_text(limits)}, but is {value}")
     choices = context.get("expected", "").split("'")[1::2]
@@ -197,7 +200,7 @@ def _refusal(problems: list[Problem], where: str, locations: Mapping[str, str]) 
     """Create the error that lists the first problems, in the order of their locations, and counts the others."""
     located = []
     for problem in problems:
-        # If the problem mentions an overridden key, the override is to blame, since the other keys came first.
+        # If the problem mentions an overridden key, blame the override: the other keys were there before.
         names = [problem.key, *re.findall(r"[\w.]+\w", problem.text)]
         key = next((key for key in names if locations.get(key, "").startswith(OVERRIDES)), problem.key)
         located.append((_location(key, where, locations), problem.text))

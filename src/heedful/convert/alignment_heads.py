@@ -3,7 +3,7 @@
 A head's error is measured against a statistical alignment of the validation pairs by IBM model 1
 (`data.lexical_table`).
 
-S source tokens, T target tokens.
+S source tokens, T target tokens, H heads, K key size, U value size, D model.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from heedful.predictors.word_times import head_weights
 from heedful.tasks import find_task
 from heedful.text.pipeline import BOS, EOS
 
-LEARNED, MEASURED = 2000, 50  # number of pairs from which the alignment is learned, and on which heads are compared
+LEARNED, MEASURED = 2000, 50  # numbers of pairs: those used to learn the alignment, and the first ones to compare heads
 
 Pairs = Sequence[tuple[list[int], list[int]]]
 
@@ -54,7 +54,8 @@ def alignment_head(model: Model) -> tuple[int, int] | None:
 def validation_pairs(model: Model) -> Pairs:
     """Read the first validation pairs of a recipe as token ids without <eos>.
 
-    Pairs with an empty side or too many tokens are left out. There are no pairs if the files cannot be read.
+    Pairs with an empty side or too many tokens are left out. Without a validation set that can be read, the result is
+    empty.
     """
     valid, limits = model.recipe.data.valid, model.recipe.model
     if valid is None:
@@ -71,23 +72,24 @@ def validation_pairs(model: Model) -> Pairs:
 
 
 def statistical_alignment(pairs: Pairs, source_vocab: int, target_vocab: int) -> list[np.ndarray]:
-    """Return, for each pair, the index of the source token that most likely generated each target token, (T,)."""
-    # The link between a source token s and a target token t has the number s V + t, as in `data.lexical_table`.
-    tables = [np.add.outer(np.array(target), target_vocab * np.array(source)) for source, target in pairs]  # T S
+    """Return an array (T,) for each pair: for each target token, the index of its most likely source token."""
+    # The link between a source token s and a target token t has the number s * target_vocab + t, as in
+    # `data.lexical_table`. Each table is (T, S).
+    tables = [np.add.outer(np.array(target), target_vocab * np.array(source)) for source, target in pairs]
     targets = np.concatenate([target for _, target in pairs])
-    sizes = np.concatenate([np.full(*table.shape) for table in tables])  # links of each target token
+    sizes = np.concatenate([np.full(*table.shape) for table in tables])  # number of links of each target token
     links = Links(np.concatenate([table.ravel() for table in tables]), np.cumsum(sizes) - sizes, targets)
     numbers, counts = expected_counts(lambda: [links], source_vocab, target_vocab)
     sources = numbers // target_vocab
-    # P(t | s) of IBM model 1: the expected count of a link divided by that of all links of its source token.
+    # P(t | s) of IBM model 1: the expected count of a link, divided by the sum of the counts of s's links.
     probabilities = counts / np.bincount(sources, counts)[sources]
     return [probabilities[np.searchsorted(numbers, table)].argmax(1) for table in tables]
 
 
 def with_head_first(weights: Weights, config: ModelConfig, layer: int, head: int) -> Weights:
-    """Reorder the heads of a cross-attention, without changing its output, so that a given head is the first."""
+    """Return weights in which a head of a layer's cross-attention has moved to the front; outputs do not change."""
     groups = config.kv_heads or config.heads
-    # Keys and values are shared in a group, so the whole group moves first, and then the head inside it.
+    # The heads of a group share keys and values: its group moves to the front, and the head to the front of the group.
     size = config.heads // groups  # heads that share keys and values are adjacent
     first = sorted(range(groups), key=lambda group: group != head // size)
     inside = sorted(range(size), key=lambda index: index != head % size)

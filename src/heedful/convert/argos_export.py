@@ -1,8 +1,8 @@
 """Export of translators as Argos Translate packages, which LibreTranslate installs as well.
 
 A package, a .argosmodel file, is a zip archive with metadata.json, README.md, the model in CTranslate2's format, and
-the SentencePiece model of the source. Argos Translate decodes the target with the same SentencePiece model, which keeps
-pieces that are not in its vocabulary.
+the SentencePiece model of the source. Argos Translate decodes the target with the same SentencePiece model, which also
+joins pieces that are not in its vocabulary.
 """
 
 import json
@@ -29,7 +29,7 @@ from heedful.text.tokenizer import Tokenizer
 TITLE = "Argos Translate"
 VERSION = "1.0"  # of a package
 MODEL, TOKENIZER = "model", "sentencepiece.model"  # in a package
-OWN_CODES = {  # codes that only Argos Translate uses, with the names of the languages
+OWN_CODES = {  # codes that only Argos Translate uses, and English names, by language code in lower case
     "zh-hant": ("zt", "Chinese (traditional)"),
     "zh-tw": ("zt", "Chinese (traditional)"),
     "zh-hk": ("zt", "Chinese (traditional)"),
@@ -71,7 +71,7 @@ def vocabulary(tokenizer: Tokenizer) -> list[str]:
 
 
 def argos_misfits(recipe: Recipe) -> list[str]:
-    """List the settings that a package cannot represent, besides those of CTranslate2 and SentencePiece."""
+    """List the settings that a package cannot represent, except those that CTranslate2 or SentencePiece rejects."""
     if not issubclass(find_task(recipe.task), Translation):
         return [f'task = "{recipe.task}": must be "translation"']
     languages = {"source": recipe.data.source_language, "target": recipe.data.target_language}
@@ -108,7 +108,7 @@ def metadata(recipe: Recipe) -> dict[str, object]:
 
 
 def compare_outputs(loaded: LoadedModel, folder: Path, texts: Sequence[str]) -> Agreement:
-    """Compare translations with those of the package, made by SentencePiece and CTranslate2 as in Argos Translate."""
+    """Compare translations with those of the package, which SentencePiece and CTranslate2 run as in Argos Translate."""
     from sentencepiece import SentencePieceProcessor
 
     texts = [text for text in texts if text.strip()]

@@ -105,7 +105,7 @@ def read(folder: Path, task: str | None = None) -> Model:
     config, where = read_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
     weights = with_prefix(read_weights(folder), "bert.", rf"(?:bert|cls)\..*|{HEADS}")
-    # Files from before 2019 name the weights of norms gamma and beta.
+    # Files from before 2019 name the weight and bias of a norm gamma and beta.
     renamed = {
         name.replace("Norm.gamma", "Norm.weight").replace("Norm.beta", "Norm.bias"): value
         for name, value in weights.items()
@@ -149,7 +149,7 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
     rules = MASKED_LM_SETTINGS if "transform.dense.weight" in model.weights else SETTINGS
     settings = rules.config(replace(recipe, model=config), model.tokenizers.source.config)
     ours = with_zero_biases(model.weights, expected_weights(replace(recipe, model=config), rows))
-    # heedful uses the last embedding for unknown segments, so it is repeated if BERT needs more.
+    # heedful uses the last embedding for unknown segments, so this embedding is repeated if BERT needs more.
     segments = ours.get(SEGMENTS, torch.zeros(1, config.d_model))
     ours[SEGMENTS] = torch.cat([segments, segments[-1:].expand(max(0, MIN_SEGMENTS - len(segments)), -1)])
     settings["architectures"] = [next(name for part, name in ARCHITECTURES.items() if part in ours)]

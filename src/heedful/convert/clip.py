@@ -57,7 +57,7 @@ CLASS_TOKEN = f"{IMAGES}.backbone.embedding.class_token"
 PATCHES, PATCH_BIAS = (f"{IMAGES}.backbone.embedding.stem.project.{name}" for name in ("weight", "bias"))
 POSITIONS = f"{IMAGES}.backbone.stack.positions.table.weight"
 EMBEDDING = f"{TEXTS}.backbone.embedding.weight"
-SCALE, THEIR_SCALE = "log_scale", "logit_scale"  # a single number, which heedful stores as a vector
+SCALE, THEIR_SCALE = "log_scale", "logit_scale"  # a scalar, which heedful stores as a vector of size 1
 
 NAMES = Names(
     {
@@ -160,7 +160,7 @@ def read(folder: Path, task: str | None = None) -> Model:
     check_weights(theirs, to_theirs(expected_weights(recipe, rows), recipe.image), where)
     scale = theirs.pop(THEIR_SCALE).reshape(1)
     ours = NAMES.ours(theirs)
-    patches = ours[PATCHES].permute(0, 2, 3, 1).flatten(1).contiguous()  # D C P P to D PPC, channels last
+    patches = ours[PATCHES].permute(0, 2, 3, 1).flatten(1).contiguous()  # (D, C, P, P) -> (D, P P C)
     ours |= {PATCHES: patches, PATCH_BIAS: torch.zeros(len(patches)), CLASS_TOKEN: ours[CLASS_TOKEN][None]}
     ours = reorder_rows(ours | {SCALE: scale}, old_id_of, (EMBEDDING,))
     return Model(recipe=recipe, tokenizers=tokenizers, weights=ours, left_out=left_out, notes=notes)
@@ -176,7 +176,7 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
     whole = replace(recipe, model=own)
     settings = SETTINGS.config(whole, model.tokenizers.source.config, image_misfits(recipe))
 
-    # Each encoder has its own table, with the type that transformers expects.
+    # Each encoder has a separate table in config.json, with the type that transformers expects.
     config: dict[str, Any] = {VISION: {"model_type": "clip_vision_model"}, TEXT: {"model_type": "clip_text_model"}}
     for key, value in settings.items():
         part, _, name = key.rpartition(".")
@@ -207,7 +207,7 @@ def to_theirs(ours: Mapping[str, torch.Tensor], image: ImageConfig) -> Weights:
     positions[1:] += bias
     # (D, P P C) -> (D, P, P, C) -> (D, C, P, P)
     patches = weights[PATCHES].unflatten(1, (image.patch, image.patch, image.channels)).permute(0, 3, 1, 2)
-    # heedful limits the scale where it is used, but transformers does not.
+    # heedful limits the scale where it is used; transformers does not, so the exported scale is limited.
     scale = weights.pop(SCALE).clamp(max=MAX_LOG_SCALE)
     shaped = {POSITIONS: positions, PATCHES: patches, CLASS_TOKEN: weights[CLASS_TOKEN][0]}
     return NAMES.theirs({**weights, **shaped}) | {THEIR_SCALE: scale[0]}

@@ -1,9 +1,9 @@
 """Reading of model folders in CTranslate2's format: model.bin, config.json and the vocabulary files.
 
 model.bin is little-endian: the format version, the name and revision of the model's specification, the variables, and,
-since version 3, the aliases, which are second names of variables. A variable is a name, a shape, a type, a size and its
-bytes. Versions 2 and 3 give the type as bytes per element, later versions as a type number. A string is its length,
-which counts the closing zero byte, and its bytes.
+since version 3, the aliases, which are second names of variables. A variable is stored as name, shape, type, size and
+values. Versions 2 and 3 give the type as bytes per element, later versions as a type number. A string is stored as its
+length, including the closing zero byte, and its bytes.
 """
 
 import math
@@ -67,7 +67,7 @@ def read_ctranslate2(folder: Path) -> Ctranslate2Model:
 def read_model_bin(path: Path) -> ModelBin:
     """Read the variables of a CTranslate2 model from its model.bin.
 
-    Weights in 16 bits and quantized weights become float32: int8 and int16 values are divided by their scales, one per
+    Weights in 16 bits and quantised weights become float32: int8 and int16 values are divided by their scales, one per
     row or one per matrix.
     """
     try:
@@ -197,7 +197,7 @@ def _variable(reader: _Reader, version: int) -> tuple[str, np.ndarray]:
 
 
 def _dequantized(name: str, stored: Mapping[str, np.ndarray], reader: _Reader) -> np.ndarray:
-    """Dequantize a variable as value / scale. A single integer is a setting, such as the number of heads: keep it."""
+    """Return a quantised variable divided by its scale, and any other unchanged, such as the number of heads."""
     value = stored[name]
     default = INT16_SCALE if value.dtype == np.int16 and value.ndim else None
     scale = stored.get(f"{name}_scale", default)

@@ -1,8 +1,8 @@
 """Export of Transformers to CTranslate2, an inference engine for CPUs and GPUs, and comparison of the outputs.
 
 The folder contains model.bin, config.json and the vocabulary, which `ctranslate2.Translator` (encoder-decoders),
-`Generator` (GPTs) and `Encoder` (BERTs) open, and tokenizer.json, which the libraries `tokenizers` and `transformers`
-open.
+`Generator` (GPTs) and `Encoder` (BERTs) load, and tokenizer.json, which the libraries `tokenizers` and `transformers`
+load.
 """
 
 import json
@@ -45,8 +45,8 @@ ACTIVATIONS = {  # CTranslate2's names, by heedful's
 MISSING = 'the export needs ctranslate2: pip install "heedful[ctranslate2]"'
 
 GATED = {"feed_forward.gate": "ffn.linear_0", "feed_forward.up": "ffn.linear_0_noact"}
-# For each family: the names of the stacks in heedful and in CTranslate2, the names of the modules in their blocks, and
-# the names of the modules outside the stacks.
+# For each family, heedful's names -> CTranslate2's: STACKS has each stack and the modules in its blocks, and AROUND the
+# modules outside the stacks.
 STACKS = {
     "encoder_decoder": {stack: (stack, block) for stack, block in BLOCKS.items()},
     "encoder": {"backbone.stack": ("encoder", BLOCKS["encoder"])},
@@ -85,8 +85,8 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
             # Replace the weights that `specification` filled in: the order of a layer's heads does not change the
             # outputs.
             fill(spec, their_weights(config, with_head_first(model.weights, config, *best)))
-        # CTranslate2 returns the mean of a layer's first heads as the alignment, by default of all heads of the
-        # second-to-last layer.
+        # CTranslate2 returns the mean of a layer's first heads as the alignment: here the best head or, without
+        # validation pairs, all heads of the second-to-last layer.
         layer, heads = (best[0], 1) if best else (max(0, config.decoder_layers - 2), config.heads)
         spec.decoder.alignment_layer, spec.decoder.alignment_heads = np.int16(layer), np.int16(heads)
     with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
@@ -127,7 +127,7 @@ def model_misfits(config: Any) -> list[str]:
 def save(
     spec: Any, folder: Path, config: ModelConfig, vocabularies: Sequence[Sequence[str]], precision: str = "float32"
 ) -> None:
-    """Check and save a specification with the source and target vocabularies, which are equal if they are shared."""
+    """Add the vocabularies of source and target, equal if they share one, to a specification; check and save it."""
     source, target = vocabularies
     if config.family == "encoder_decoder":
         spec.register_source_vocabulary(source)
@@ -153,6 +153,8 @@ def vocabulary(folder: Path) -> list[str]:
 
 def specification(config: ModelConfig, weights: Weights, positions: int) -> Any:
     """Build CTranslate2's specification of a model, with its weights in float32.
+
+    `positions` is the length of the position table that CTranslate2 needs for sinusoids, or for no positions.
 
     Raises:
         InputError: CTranslate2 cannot represent the model, or the package is not installed.
@@ -226,13 +228,13 @@ def their_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> dict[st
         names |= {f"{ours}.norm": f"{theirs}.layer_norm", f"{ours}.embedding_norm": f"{theirs}.layernorm_embedding"}
         names |= {f"{ours}.blocks.#.{o}": f"{theirs}.layer_#.{t}" for o, t in (block | feed_forward).items()}
     left_out = r".*\.positions\.table\.weight" + (f"|{HEADS}" if config.family == "encoder" else "")
-    # A tied matrix is stored once here; CTranslate2 finds equal matrices by itself.
+    # heedful stores a tied matrix once, but a specification needs each copy; CTranslate2 then finds equal matrices.
     copies = {"target_embedding.weight": "source_embedding.weight", "output.weight": "target_embedding.weight"}
     if config.family == "decoder":
         copies = {"output.weight": "backbone.embedding.weight"}
     present = {name: value for name, value in weights.items() if not re.fullmatch(left_out, name)}
     for copy, original in copies.items():
-        # The order matters: if all matrices are tied, the output gets the source embeddings from the target embeddings.
+        # In this order: if all matrices are tied, the output is copied from the target embeddings, copied just before.
         if original in present:
             present.setdefault(copy, present[original])
 
@@ -277,7 +279,7 @@ def set_positions(stack: Any, config: ModelConfig, table: Tensor | None, positio
 def compare_outputs(loaded: LoadedModel, folder: Path, texts: Sequence[str]) -> Agreement:
     """Compare the outputs of a model with those of its export, which CTranslate2 runs in float32.
 
-    Both generate by greedy search, and both score the same tokens. For a BERT model, the hidden states are compared.
+    Both programs generate by greedy search and score the same tokens. For a BERT model, the hidden states are compared.
     """
     if loaded.recipe.data.modality != "text":
         from heedful.convert import faster_whisper
@@ -298,7 +300,7 @@ def _compare_translator(translator: Translator, folder: Path, texts: Sequence[st
 def compare_translator(
     translator: Translator, folder: Path, texts: Sequence[str], rows: Sequence[Sequence[str]], target: Sequence[str]
 ) -> Agreement:
-    """Compare a translator with its export, which reads `rows` of source tokens; `target` is its vocabulary."""
+    """Compare a translator with its export, which reads `rows` of source tokens; `target` is the target vocabulary."""
     import ctranslate2
 
     lines = list(translator.translate_lines(texts, beam=1))

@@ -28,9 +28,9 @@ from heedful.text.pipeline import BOS, PAD, UNK
 LOG = logging.getLogger(__name__)
 CONVERSION = 1  # increased when the conversion changes, so that models are converted again
 RANKING = "ranking"  # a task for which models of other tasks can also be used
-VOCABULARY_MAP = "vmap.txt"  # from which CTranslate2 reads a shortlist of output tokens
-# Random sentences, whose next tokens show whether a beam could contain <pad> or <bos>. Trained models give these two a
-# mean total probability of 0.02%, untrained ones 0.4% or more.
+VOCABULARY_MAP = "vmap.txt"  # file from which CTranslate2 reads a shortlist of output tokens
+# The number of random sentences, their length in tokens, and the largest mean probability that <pad> and <bos> together
+# may have on them. It is 0.02% in trained models, and 0.4% or more in untrained ones.
 TRIALS, TRIAL_TOKENS, MAX_SHARE = 32, 12, 0.002
 NAMES = ("auto", "torch", "ctranslate2")
 
@@ -53,13 +53,12 @@ def open_predictor(
         engine: "torch"; "ctranslate2"; or "auto", which selects CTranslate2 wherever its results are identical.
         device: The device to run on; CTranslate2 is used only on CPUs.
         precision: "float32", or "int8", which only CTranslate2 supports.
-        options: Search settings that override those of the recipe. None if they are passed to later calls, which check
-            them.
+        options: Search settings that override the recipe's. None if they are passed to later calls, which check them.
 
     Raises:
         InputError: CTranslate2 cannot run this model, but the engine or the precision requires it.
     """
-    if not chosen(engine, precision):
+    if not may_use_ctranslate2(engine, precision):
         return None
     folder = find_model(model)
     manifest = read_manifest(folder)
@@ -89,9 +88,9 @@ def open_predictor(
 def open_for_task(model: str | Path, engine: str, device: str, precision: str, task: str | None) -> Any:
     """Load a model with CTranslate2, as the predictor of its task or, for "ranking", as a retriever.
 
-    Return None if torch is to be used instead, or if torch is to report that the model has a different task.
+    Return None if torch is to be used instead, or if the model has a different task, which loading with torch reports.
     """
-    if not chosen(engine, precision):
+    if not may_use_ctranslate2(engine, precision):
         return None
     own = read_description(read_manifest(find_model(model)))[0].task
     if task not in (None, own, RANKING):
@@ -103,19 +102,21 @@ def open_for_task(model: str | Path, engine: str, device: str, precision: str, t
     return leave_to_torch(model, engine, [misfit], precision)
 
 
-def chosen(engine: str, precision: str = "float32") -> bool:
+def may_use_ctranslate2(engine: str, precision: str = "float32") -> bool:
     """Check the names of an engine and a precision; return True if CTranslate2 is to be used wherever possible."""
     if engine not in NAMES:
         raise InputError(f'unknown engine "{engine}"; choose one of {", ".join(NAMES)}')
     if precision not in COMPUTE_TYPES:
         raise InputError(f'unknown precision "{precision}"; choose {" or ".join(COMPUTE_TYPES)}')
     if engine == "torch" and precision != "float32":
-        raise InputError(f'torch runs in float32, not in {precision}; choose the engine "ctranslate2", or float32')
+        raise InputError(
+            f'the engine "torch" runs in float32, not in {precision}; choose the engine "ctranslate2", or float32'
+        )
     return engine != "torch"
 
 
 def leave_to_torch(model: str | Path, engine: str, misfits: Sequence[str], precision: str = "float32") -> None:
-    """Log why torch is used instead of CTranslate2; raise an InputError if torch is not allowed."""
+    """Log why torch is used instead of CTranslate2; raise an InputError if the user has asked for CTranslate2."""
     if engine != "auto" or precision != "float32":
         remedy = "--engine torch" if precision == "float32" else "--precision float32 and --engine torch"
         raise InputError("\n  ".join([f"{model}: cannot be run with CTranslate2; use {remedy}", *misfits]))
@@ -158,7 +159,7 @@ def first_conversion(
 
 
 def weight_misfits(model: Any, network: Any) -> list[str]:
-    """List the reasons why CTranslate2's results would differ from those of `network`.
+    """List the reasons why CTranslate2's results would differ from the results of `network`.
 
     `model` is a `convert.model.Model` with the weights of `network`.
     """
@@ -179,7 +180,8 @@ def weight_misfits(model: Any, network: Any) -> list[str]:
 def beam_misfits(model: Any, recipe: Recipe, sizes: tuple[int, int]) -> list[str]:
     """Return a misfit if a translator assigns <pad> and <bos> too much probability, as a barely trained one does.
 
-    CTranslate2 cannot exclude them from its beam without changing all other probabilities; torch's beam excludes them.
+    CTranslate2 cannot exclude these tokens from its beam without changing all other probabilities. heedful's search in
+    torch excludes them.
     """
     import torch
 

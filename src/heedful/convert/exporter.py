@@ -34,13 +34,13 @@ from heedful.wording import counted
 
 COMPARED_INPUTS = 200
 SINGLE_INPUTS = 20  # number of inputs that are compared if the program reads one at a time
-PROMPT_CHARACTERS, CONTINUATION_TOKENS = 30, 50  # used to compare two GPTs
+PROMPT_CHARACTERS, CONTINUATION_TOKENS = 30, 50  # length of the prompts and of their continuations in comparisons
 MAX_ROUNDING = 1e-3  # difference of log-probabilities in float32 that counts as rounding
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """Agreement of an exported model's outputs with those of the model in heedful.
+    """Agreement between the outputs of an exported model and of the original in heedful.
 
     Attributes:
         inputs: Number of inputs that were compared.
@@ -74,13 +74,13 @@ class Exporter:
         title: Name of the format or its program, for messages.
         writer: Writes a model to a new or empty folder, with weights in one of the precisions, and returns the number
             of values in the weights. Before it writes anything, it rejects a model that the format cannot represent.
-        precisions: Types of the stored weights; the first is the default. In float32, outputs have to be equal.
+        precisions: Types of the stored weights; the first is the default. In float32, outputs must equal the model's.
         compare: Compares the outputs of a model with those of the folder in the other program, for inputs: texts, or
             file names for image and audio models. None if outputs are not compared.
-        engine: Package with which `compare` runs the exported model. `writer` does not need it; outputs are compared
-            only if it is installed.
+        engine: Package that `compare` needs in addition to those of `writer`: outputs are compared only if it is
+            installed. None if `compare` needs no other package.
         architecture: Architecture that a model must have; None for any.
-        changes: Returns sentences about what writing changes in the structure of a model.
+        changes: Returns sentences for the user about what `writer` changes in a model.
     """
 
     title: str
@@ -108,11 +108,11 @@ class Exporter:
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """An exported model.
+    """Result of an export.
 
     Attributes:
         parameters: Number of values in its weights.
-        agreement: Agreement of its outputs with those of the model; None if they were not compared.
+        agreement: Agreement of its outputs with the original's; None if they were not compared.
         notes: Sentences about what the export changed, and why the outputs were not compared.
         commit: URL of the commit on the Hub; None if the model was not pushed.
     """
@@ -138,8 +138,8 @@ def export_model(
         to: The format, a name in `EXPORTERS`.
         folder: A new or empty folder, which is removed if weights are stored in float32 but the outputs differ.
         precision: Type of the stored weights; by default the format's first.
-        inputs: Inputs to compare, at most the first `COMPARED_INPUTS`; by default those of the validation set.
-        location: Where the model card loads the model from: its own folder, or a name on the Hub.
+        inputs: Inputs to compare, of which at most `COMPARED_INPUTS` are used; by default the validation set.
+        location: Where the code in the model card loads the model from: the card's folder, or a name on the Hub.
 
     Raises:
         InputError: The format or the precision is not available, or the format cannot represent the model.
@@ -188,26 +188,26 @@ def with_languages(loaded: LoadedModel, source: str | None, target: str | None) 
     """Set the languages of a loaded model to ISO 639 codes. None keeps the language in its recipe."""
     languages = {side: code for side, code in (("source", source), ("target", target)) if code is not None}
     for side, code in languages.items():
-        check_language(code, f"the {side} language")
+        check_language(code, f"{side}_language")
     data = replace(loaded.recipe.data, **{f"{side}_language": code for side, code in languages.items()})
     return replace(loaded, recipe=replace(loaded.recipe, data=data))
 
 
 @runtime_checkable
 class TextEngine(Protocol):
-    """Adapter for an exported GPT in another program. Token ids, given or returned, are heedful's."""
+    """Adapter for an exported GPT in another program. It takes and returns heedful's token ids."""
 
     def continue_greedily(self, prompt: str, count: int, suppressed: Sequence[int]) -> list[int]:
         """Continue a prompt with the most probable tokens except `suppressed`, up to <eos> or `count` tokens."""
         ...
 
     def log_probs(self, ids: Sequence[int]) -> NDArray[np.float64]:
-        """Compute the log-probability of each id after the first one, given those before it."""
+        """Compute the log-probability of each id after the first one, given the ids before it."""
         ...
 
 
 def compare_generator(loaded: LoadedModel, engine: TextEngine, texts: Sequence[str], program: str) -> Agreement:
-    """Compare the outputs of a GPT with those of another program, for the first texts that are not blank.
+    """Compare the outputs of a GPT in heedful and in another program, for the first texts that are not blank.
 
     Both generate by greedy search, and both score the same tokens, up to the length of the context.
     """
@@ -220,8 +220,8 @@ def compare_generator(loaded: LoadedModel, engine: TextEngine, texts: Sequence[s
         count = min(CONTINUATION_TOKENS, max(1, context - len(generator.tokenizer.encode(prompt))))
         output = generator.generate(prompt, temperature=0.0, max_tokens=count)
         equal += output.tokens == engine.continue_greedily(prompt, count, generator.suppressed)
-        # A text follows <eos>, as in training. The program reads `context` tokens, and so scores those that heedful
-        # scores in its first window.
+        # A text follows <eos>, as in training. The program reads at most `context` tokens, so only the tokens that
+        # heedful scores in its first window are compared.
         log_probs = engine.log_probs([EOS, *score.tokens][: context + 1])
         differences.append(float(np.abs(log_probs - score.log_probs[: len(log_probs)]).max(initial=0.0)))
     return Agreement(inputs=len(texts), equal=equal, difference=max(differences), program=program)

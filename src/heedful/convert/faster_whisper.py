@@ -76,7 +76,7 @@ def read(folder: Path, task: str | None = None) -> Model:
         raise InputError(f"{where}: not a Whisper model: {'; '.join(sorted(misfits))}")
     embedding = theirs["decoder.embeddings.weight"]
     languages = [model.target_vocabulary[i].strip("<|>") for i in _ids(model.config.get("lang_ids"))]
-    # The files of OpenAI's English models list languages as well.
+    # The files of OpenAI's English models list languages as well, but their vocabulary has one token less.
     is_english = len(embedding) == MULTILINGUAL - 1 or (not languages and len(embedding) < MULTILINGUAL)
     description = Description(
         fields={
@@ -108,7 +108,7 @@ def read(folder: Path, task: str | None = None) -> Model:
 def write(model: Model, folder: Path, precision: str = "float32") -> int:
     """Write a speech model as a folder that `ctranslate2.models.Whisper` and faster-whisper open.
 
-    Returns the number of values in the weights. The suppressed tokens include those that heedful never generates.
+    CTranslate2 suppresses all tokens that heedful never generates. Returns the number of values in the weights.
 
     Raises:
         InputError: The model differs from a Whisper model, or ctranslate2 is not installed.
@@ -142,7 +142,7 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
 
 
 def specification(model: Model) -> tuple[Any, list[int]]:
-    """Build CTranslate2's specification of a Whisper model; list heedful's ids in the order of the new vocabulary."""
+    """Build CTranslate2's specification of a Whisper model; return it, and heedful's ids in its vocabulary's order."""
     _, ours, absent = whisper_layout(model)
     tokens = SpeechTokens.of(model.tokenizers.target)
     # CTranslate2 assumes that all tokens after <|notimestamps|> are timestamps.
@@ -167,7 +167,7 @@ def specification(model: Model) -> tuple[Any, list[int]]:
 
 
 def compare_outputs(loaded: LoadedModel, folder: Path, files: Sequence[str]) -> Agreement:
-    """Compare greedy transcripts of the first window of each audio file with those of an export in float32."""
+    """Compare greedy transcripts by a model and by its export in float32, for the first window of each audio file."""
     options = {"beam": 1, "penalty": "average", "alpha": 1.0}  # scores are the mean log-probability of a token
     our_transcriber = loaded.use_as(Transcriber).with_options(**options)
     model = SpeechModel(folder, folder, loaded.recipe, "float32", lambda: our_transcriber)

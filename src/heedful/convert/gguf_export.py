@@ -1,7 +1,7 @@
 """Write GPTs with the Llama architecture as GGUF files, which llama.cpp and programs based on it open.
 
-llama.cpp splits texts into tokens itself, with one of its own algorithms, so the export supports the tokenizers that
-one of these algorithms reproduces.
+llama.cpp splits texts into tokens itself, so the export supports only tokenizers that one of llama.cpp's algorithms
+reproduces.
 
 V tokens, H heads, K head size, D model.
 """
@@ -62,7 +62,7 @@ GPT4_WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{digits}"
     r"| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-# Pre-tokenizers of byte-level BPE by llama.cpp's names for them: their steps, and model.ignore_merges.
+# Pre-tokenizers of byte-level BPE, by their names in llama.cpp: the steps, and the value of model.ignore_merges.
 SPLITTERS: dict[str, tuple[list[dict[str, Any]], bool]] = {
     "gpt-2": ([BYTE_LEVEL], False),
     "smollm": ([{"type": "Digits", "individual_digits": True}, BYTE_LEVEL], False),
@@ -81,7 +81,7 @@ SPLITTERS: dict[str, tuple[list[dict[str, Any]], bool]] = {
         False,
     ),
 }
-# Steps with which a tokenizer.json writes spaces as SentencePiece does.
+# The two sequences of steps with which a tokenizer.json replaces spaces as SentencePiece does.
 SENTENCEPIECE = (
     [{"type": "Prepend", "prepend": SPACE}, {"type": "Replace", "pattern": {"String": " "}, "content": SPACE}],
     [{"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "first", "split": False}],
@@ -93,7 +93,7 @@ class Vocabulary:
     """A tokenizer as llama.cpp describes it.
 
     Attributes:
-        algorithm: "llama" merges pieces by their scores, "t5" is unigram, "gpt2" is byte-level BPE.
+        algorithm: "llama" for BPE, which merges pieces by their scores, "t5" for unigram, "gpt2" for byte-level BPE.
         splitter: Name of the pre-tokenizer.
         names: Name of each token, (V,), with "▁" for a space, or "Ġ" in byte-level BPE.
         scores: Score of each token, (V,).
@@ -250,9 +250,9 @@ def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
     names = [name.replace(" ", SPACE) for name in names]
     if scores:
         return Vocabulary(algorithm="t5", names=names, scores=list(scores.values()), **common)
-    ranks: dict[str, int] = {}  # of the merge that produces a piece
+    ranks: dict[str, int] = {}  # rank of the merge that produces each piece
     for rank, (left, right) in enumerate(model["merges"]):
-        # Several merges can produce the same piece: the first of them was learned first.
+        # Several merges can produce the same piece: the one with the lowest rank counts.
         ranks.setdefault((left + right).replace(" ", SPACE), rank)
     # SentencePiece's BPE merges the neighbours whose combined piece has the highest score.
     return Vocabulary(
@@ -261,7 +261,7 @@ def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
 
 
 def _own_problems(tokenizer: Tokenizer, names: Sequence[str]) -> Iterator[str]:
-    """Yield the settings of one of heedful's own tokenizers that llama.cpp does not support."""
+    """Yield the settings of a tokenizer trained by heedful that llama.cpp does not support."""
     config = tokenizer.config
     if config.kind not in ("bpe", "unigram", "character"):
         yield f'tokenizer.kind = "{config.kind}": must be "bpe", "unigram" or "character"'
@@ -328,13 +328,13 @@ def _match(steps: Sequence[Definition], expected: Sequence[Definition]) -> bool:
 
 
 def compare_outputs(loaded: LoadedModel, folder: Path, texts: Sequence[str]) -> Agreement:
-    """Compare the outputs of a model with those of llama.cpp, which stores keys and values in float32."""
+    """Compare the outputs of a model with those of its export, which llama.cpp runs with a KV cache in float32."""
     engine = Engine(folder, loaded.recipe.data.max_length, present_tokens(loaded.model))
     return compare_generator(loaded, engine, texts, TITLE)
 
 
 class Engine:
-    """Adapter for a GPT in llama.cpp. Token ids, given or returned, are heedful's.
+    """Adapter for a GPT in llama.cpp. It takes and returns heedful's token ids.
 
     Args:
         folder: The folder with model.gguf.
@@ -345,8 +345,8 @@ class Engine:
     def __init__(self, folder: Path, context: int, present: Sequence[int]) -> None:
         llama_cpp = import_module("llama_cpp")  # not in the extra gguf, because pip builds it from source
         self.present = np.array(present)
-        # Keys and values in float32, and the logits of all tokens: by default llama.cpp rounds the former to float16
-        # and keeps the latter for the last token only.
+        # Keys and values in float32, and logits of all tokens: by default, llama.cpp rounds keys and values to float16
+        # and keeps only the logits of the last token.
         self._llama = llama_cpp.Llama(
             str(folder / FILE),
             n_ctx=context,
@@ -370,7 +370,7 @@ class Engine:
         return output
 
     def log_probs(self, ids: Sequence[int]) -> NDArray[np.float64]:
-        """Compute the log-probability of each id after the first one, given those before it."""
+        """Compute the log-probability of each id after the first one, given the ids before it."""
         # `present` is sorted, so the index of an id in it is the id in the file.
         tokens = np.searchsorted(self.present, ids)
         self._llama.reset()

@@ -149,7 +149,7 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
 
 
 def changes(model: Model) -> tuple[str, ...]:
-    """Return notes about changes to the structure of a model that `write` makes without changing its outputs."""
+    """Return notes for the user about how `write` changes the structure of a model; its outputs stay the same."""
     bias = model.weights.get(BIAS)
     if bias is None or only_silences(bias) or not bias.any():
         return renumbering_note(model)

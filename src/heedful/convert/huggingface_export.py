@@ -11,7 +11,7 @@ from heedful.registry import EXPORTERS, FORMATS
 from heedful.tasks import find_task
 
 LAYOUTS = ("bert", "clip", "gpt2", "llama", "marian", "vit", "whisper")
-BY_POSITIONS = {"learned": "gpt2", "rotary": "llama"}  # the layouts of a GPT
+BY_POSITIONS = {"learned": "gpt2", "rotary": "llama"}  # layouts of GPTs, by model.positions
 
 
 def write(model: Model, folder: Path, precision: str = "float32") -> int:

@@ -18,9 +18,9 @@ STEPS = ("do_resize", "do_rescale", "do_normalize")  # which heedful applies to 
 class Defaults:
     """Defaults of a Hugging Face image processor, for settings that a model's file lacks."""
 
-    model: str  # the type of model that uses the processor
+    model: str  # type of the models that use the processor, with an article, for notes
     crop: bool
-    resample: int  # number of the filter
+    resample: int  # Pillow's number of the filter
     mean: tuple[float, ...]
     std: tuple[float, ...]
 
@@ -36,7 +36,10 @@ CLIP = Defaults(
 
 
 def image_settings(folder: Path, size: tuple[int, int], defaults: Defaults) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Read the settings of image preprocessing; return them as keys of [image], with notes for the user."""
+    """Read the image preprocessing of a model that reads images of `size`, (height, width).
+
+    Return the settings as keys of [image], and notes for the user.
+    """
     # Models with several processors, such as one for texts and one for images, may have all settings in one file.
     file, settings = folder / PREPROCESSOR, {}
     if file.is_file():

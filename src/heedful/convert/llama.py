@@ -63,7 +63,7 @@ NAMES = Names(
 )
 EMBEDDING, OUTPUT, BIAS = "backbone.embedding.weight", "output.weight", "output.bias"
 COPIES = {"lm_head.weight": "model.embed_tokens.weight"}
-COMPUTED = r"model\.(?:layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq"  # angles, which older files store
+COMPUTED = r"model\.(?:layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq"  # rotary frequencies, which older files store
 HEADS = r"(?:score|classifier|qa_outputs)\..*"
 
 SETTINGS = Settings(
@@ -127,7 +127,7 @@ def read(folder: Path, task: str | None = None) -> Model:
 
 
 def with_defaults(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Add values to the contents of config.json that some versions of transformers omit or store under other keys."""
+    """Complete the contents of a config.json by keys that some versions of transformers omit or store elsewhere."""
     defaults = {
         "num_key_value_heads": config.get("num_attention_heads"),
         "head_dim": None,
@@ -140,7 +140,7 @@ def with_defaults(config: Mapping[str, Any]) -> dict[str, Any]:
     values = defaults | dict(config) | {"rope_scaling": rope}
     if isinstance(rope, dict):
         values |= {key: rope[key] for key in ("rope_theta", "partial_rotary_factor") if key in rope}
-        # The default is unscaled rotary positions; any other type remains, and `needed` rejects it.
+        # The type "default" means unscaled rotary positions. A table of any other type stays, and `needed` rejects it.
         if rope.get("rope_type", rope.get("type")) == "default":
             values["rope_scaling"] = None
     return values
@@ -192,7 +192,7 @@ def _with_explicit_sizes(recipe: Recipe) -> Recipe:
 
 
 def changes(model: Model) -> tuple[str, ...]:
-    """Return notes about changes to the structure of a model that `write` makes without changing its outputs."""
+    """Return notes for the user about how `write` changes the structure of a model; its outputs stay the same."""
     config = model.recipe.model
     if not config.scale_embeddings or config.tie == "none":
         return renumbering_note(model)

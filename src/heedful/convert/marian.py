@@ -90,7 +90,7 @@ SETTINGS = Settings(
         "tie_word_embeddings": True,
     },
 )
-# The axis of each parameter that contains the d_model dimensions of the hidden states.
+# Pattern of parameter names -> the axis of these parameters along which the d_model dimensions lie.
 AXES = {
     r".*embedding\.weight|.*\.(?:q|k|v|up)\.weight": 1,
     r".*\.(?:out|down)\.(?:weight|bias)|.*norm\.(?:weight|bias)": 0,
@@ -100,8 +100,8 @@ AXES = {
 def read(folder: Path, task: str | None = None) -> Model:
     """Read a Hugging Face Marian model.
 
-    Marian's decoder starts with <pad> or another piece, whose embedding heedful's <bos> also gets. Marian's sinusoidal
-    positions have all sines before all cosines; heedful interleaves sines and cosines, so the d_model dimensions of
+    Marian's decoder starts with <pad> or another piece, so heedful's <bos> gets the embedding of this piece. Marian's
+    sinusoidal positions have all sines before all cosines, but heedful interleaves them, so the d_model dimensions of
     all weights are reordered.
     """
     config, where = read_config(folder), str(folder)

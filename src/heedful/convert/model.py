@@ -80,8 +80,8 @@ class Format:
         file: The file in a model folder that gives the type of the model.
         kinds: The types in that file that identify the format, such as "bert" for model_type.
         reader: Reads a model folder in the format, for a task; None stands for the task that the model's files imply.
-        names: Names of the modules of a Hugging Face model, for adapters; None if they differ from those of its
-            weights.
+        names: Table of weight names in heedful and in Hugging Face's modules, for converting PEFT adapters; None if
+            these modules differ from heedful's.
     """
 
     tasks: tuple[type[Task], ...]
@@ -184,8 +184,8 @@ def write_hugging_face(
 ) -> int:
     """Write a model folder that Hugging Face `transformers` loads: weights, config.json and tokenizer.
 
-    Source and target share one vocabulary. If their tokenizers split text differently, the source tokenizer is written
-    next to the weights, and also decodes any output of the model; the target tokenizer is in the subfolder "target".
+    Source and target share one vocabulary. If their tokenizers split text differently, the source tokenizer is next to
+    the weights, and the target tokenizer in the subfolder "target"; either can decode the model's outputs.
 
     Args:
         model: A heedful model.
@@ -202,7 +202,7 @@ def write_hugging_face(
     """
     family, tokenizers = FAMILIES[model.recipe.model.family], model.tokenizers
     length = model.recipe.model.max_positions if family.pairs else model.recipe.data.max_length
-    # Ids after an absent token move up, in config.json as well as in the tokenizer and the rows of `tensors`.
+    # An absent token lowers all later ids by one: in config.json, in the tokenizer, and in the rows of `tensors`.
     present = [i for i in range(len(tokenizers.source)) if i not in absent]
     begin = EOS if BOS in absent or family.causal else BOS  # a GPT has no <bos>: its texts follow an <eos>
     special = {"pad_token_id": PAD, "bos_token_id": begin, "eos_token_id": EOS}

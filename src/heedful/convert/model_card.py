@@ -63,7 +63,7 @@ from llama_cpp import Llama
 model = Llama("model.gguf")
 print(model("Some text")["choices"][0]["text"])
 """
-LAYOUTS = {  # Hugging Face's, by task or family
+LAYOUTS = {  # Hugging Face layouts, by task or family
     "image_classification": "vit",
     "image_text_retrieval": "clip",
     "speech_recognition": "whisper",
@@ -148,7 +148,7 @@ def model_card(loaded: LoadedModel, to: str, precision: str, location: str = "."
     own = read_small(card, MAX_CARD).decode("utf-8", errors="replace") if card.is_file() else ""
     metadata, text = split_card(own)
     metadata = metadata or "\n".join(metadata_of(loaded))
-    # The library and the section on loading are those of the new format; the authors' text stays.
+    # The library and the section on loading depend on the new format; the authors' text is kept.
     lines = [line for line in metadata.splitlines() if not line.startswith("library_name:")]
     metadata = "\n".join([*lines, f"library_name: {LIBRARIES.get(to, to)}"])
     text = text.partition(LOADING)[0].strip() or "\n".join(description(loaded))

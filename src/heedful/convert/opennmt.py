@@ -1,4 +1,7 @@
-"""Reading of OpenNMT's translation Transformers in CTranslate2's format."""
+"""Reading of OpenNMT's translation Transformers in CTranslate2's format.
+
+N positions, D model.
+"""
 
 import json
 import math
@@ -59,7 +62,7 @@ SOURCE, TARGET = ("source_embedding.weight",), ("target_embedding.weight", "outp
 def read(folder: Path, task: str | None = None) -> Model:
     """Read an OpenNMT model in CTranslate2's format.
 
-    OpenNMT's sinusoidal positions differ from the paper's, so they become a table of learned positions, which further
+    OpenNMT's sinusoidal positions differ from heedful's, so they become a table of learned positions, which further
     training can change.
     """
     files, where = read_ctranslate2(folder), str(folder / MODEL_BIN)

@@ -75,7 +75,7 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
 
 
 def layout_of(model: Model) -> tuple[Names, Mapping[str, str]]:
-    """Return the module names of a model in transformers, and those of the head that its layout leaves out.
+    """Return the module names of a model in transformers, and separately the names in a head that its layout lacks.
 
     The model is written to a temporary folder, because only an export shows whether the layout can represent it.
     """
@@ -133,7 +133,7 @@ def stacked(
 
 
 def saved_weights(model: Model, adapter: Adapter, names: Names, heads: Mapping[str, str]) -> Weights:
-    """Return the weights that were trained besides the updates, such as a new head, by PEFT's names."""
+    """Return the weights that were trained in addition to the updates, such as a new head, by PEFT's names."""
     task, config = find_task(model.recipe.task), adapter.config
     with meta_device():
         rows = task.build(model.recipe, model.tokenizers).token_rows()
@@ -239,7 +239,7 @@ def scale_of(settings: Mapping[str, Any], module: str, rank: int) -> float:
 
 
 def in_heedful(module: str, update: Tensor, names: Names) -> Weights:
-    """Return an update W of a module as updates of heedful's weights, by name, or none if heedful lacks the module."""
+    """Return an update of a module, (M, K), as updates of heedful's weights by name; {} if heedful lacks the module."""
     # In the adapter of a model without a head, names lack their first part, such as "transformer" in GPT-2.
     for root in ("", *(f"{root}." for root in names.roots)):
         name = f"{root}{module}"

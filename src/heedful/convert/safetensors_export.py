@@ -20,13 +20,16 @@ def write(model: Model, folder: Path, precision: str) -> int:
 
 
 def without_paths(recipe: Recipe) -> Recipe:
-    """Copy a recipe without this machine's paths to data, tokenizer, word vectors and start models."""
+    """Return a copy of a recipe without this machine's paths to data, tokenizer, word vectors and start models.
+
+    Corpora keep their file names.
+    """
 
     def by_name(corpus: CorpusConfig) -> CorpusConfig:
         sides = {side: Path(path) for side in ("source", "target") if (path := getattr(corpus, side)) is not None}
         absolute = {side: path for side, path in sides.items() if path.is_absolute()}
         names = {side: path.name for side, path in absolute.items()}
-        if len(set(names.values())) < len(names):  # en/test.txt and de/test.txt
+        if len(set(names.values())) < len(names):  # as for en/test.txt and de/test.txt
             common = os.path.commonpath(absolute.values())
             names = {side: str(path.relative_to(common)) for side, path in absolute.items()}
         return replace(corpus, **names)

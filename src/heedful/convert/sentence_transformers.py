@@ -12,8 +12,8 @@ from heedful.errors import InputError
 MODULES, PROMPTS = "modules.json", "config_sentence_transformers.json"
 LENGTHS = {"sentence_bert_config.json": "max_seq_length", "tokenizer_config.json": "model_max_length"}
 SETTINGS = "sentence_bert_config.json"
-NO_MODULES = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": ""}  # modules of heedful's sentence encoders
-WITHOUT_EFFECT = {"Dropout"}
+DEFAULT_MODULES = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": ""}  # assumed without a modules.json
+WITHOUT_EFFECT = {"Dropout"}  # modules that have an effect only in training
 POOLINGS = {  # "pooling_mode_..." is the spelling in files from before 2026
     "cls": "first",
     "mean": "mean",
@@ -48,7 +48,7 @@ def read_sentence_settings(folder: Path) -> SentenceSettings:
     A folder without these files gets mean pooling.
     """
     has_modules = (folder / MODULES).is_file()
-    modules = _modules(folder) if has_modules else NO_MODULES
+    modules = _modules(folder) if has_modules else DEFAULT_MODULES
     files = {name: read_config(folder, name) for name in LENGTHS if (folder / name).is_file()}
     lengths = (files[name].get(LENGTHS[name]) for name in files)
     notes = []

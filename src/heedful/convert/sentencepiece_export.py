@@ -1,8 +1,8 @@
 """Export of tokenizers to SentencePiece: a .model file for its library, and a human-readable .vocab file.
 
-SentencePiece does not split a text into words before it looks for pieces, but heedful does. Both find the same pieces:
-no piece in heedful crosses the end of a word, and of the two merges that BPE compares at a time, the one that was
-learned first wins in both. So the score of a piece is minus the rank of its merge.
+heedful splits a text into words before it looks for pieces, and SentencePiece does not. Both find the same pieces,
+because none of heedful's pieces crosses the end of a word. In BPE, both must merge in the same order: SentencePiece
+merges the piece with the highest score first, so the score of a piece is minus the rank of its merge in heedful.
 """
 
 import json
@@ -127,7 +127,7 @@ def sentencepiece_misfits(tokenizer: Tokenizer) -> list[str]:
 
 
 def scores_of(tokenizer: Tokenizer) -> dict[str, float]:
-    """Return the scores of pieces.
+    """Return the scores of a tokenizer's pieces.
 
     In BPE, the pair of pieces with the highest score is merged first. In unigram, scores are log-probabilities.
     """
@@ -159,7 +159,7 @@ def lowercase_table() -> bytes:
 
 
 def compare_outputs(loaded: LoadedModel, folder: Path, texts: Sequence[str]) -> Agreement:
-    """Compare the ids and the decoded texts of a model's tokenizers with those of SentencePiece.
+    """Compare the ids and the decoded texts of a model's tokenizers with SentencePiece's.
 
     Texts with the character U+2581 are left out: SentencePiece reads it as a space.
     """

@@ -18,7 +18,7 @@ from heedful.wording import either
 
 CONFIG = "config.json"
 
-# Hugging Face's name -> heedful's. If a function has two names, the first is written to config.json.
+# Hugging Face's name -> heedful's. If Hugging Face has two names for a function, the first is written to config.json.
 ACTIVATIONS = {
     "relu": "relu",
     "gelu": "gelu",
@@ -54,7 +54,8 @@ ENCODER_DECODER_KEYS = {
     "activation_dropout": "activation_dropout",
 }
 
-# Fields that do not change the outputs of a trained model.
+# Fields that need no counterpart in config.json: they do not change the outputs of a trained model or, as the pooling,
+# are checked or written separately.
 FREE_FIELDS = (
     "init",
     "dropout",
@@ -105,7 +106,7 @@ class Settings:
         fixed: Fields of `ModelConfig` that have the same value, other than the default, in all models of the type.
         needed: Keys of config.json, each with the only value that heedful supports; they may also be absent.
         also: Further keys that config.json must have.
-        options: The options class of heedful's models of the type.
+        options: Class of the [model] settings of such models in heedful.
         activations: Activation in config.json -> activation in heedful.
     """
 

@@ -25,8 +25,8 @@ def compare_with_transformers(loaded: LoadedModel, folder: Path, texts: Sequence
     """Compare the outputs of a text model with those of its export, loaded with `transformers` in float32.
 
     GPTs and encoder-decoders generate by greedy search, and both libraries score the same tokens. For BERT models, the
-    hidden states are compared. Only the first `SINGLE_INPUTS` texts are compared, not counting blank texts and those
-    that contain the name of a special token, which `transformers` reads as the token.
+    hidden states are compared. At most `SINGLE_INPUTS` texts are compared. Blank texts are left out, and so are texts
+    with the name of a special token, which `transformers` reads as the token.
     """
     import transformers
 
@@ -69,7 +69,7 @@ def without_progress_bars() -> Iterator[None]:
 
 
 class GPT:
-    """Adapter for a GPT in `transformers`. Token ids, given or returned, are heedful's.
+    """Adapter for a GPT in `transformers`. It takes and returns heedful's token ids.
 
     Args:
         model: The model.
@@ -93,7 +93,7 @@ class GPT:
 
     @torch.inference_mode()
     def log_probs(self, ids: Sequence[int]) -> NDArray[np.float64]:
-        """Compute the log-probability of each id after the first one, given those before it."""
+        """Compute the log-probability of each id after the first one, given the ids before it."""
         # `present` is sorted, so the index of an id in it is the id in the export.
         tokens = torch.from_numpy(np.searchsorted(self.present, ids))
         scores = self._model(tokens[None, :-1]).logits[0].double().log_softmax(-1)

@@ -97,7 +97,7 @@ def read(folder: Path, task: str | None = None) -> Model:
         head = {name: value for name, value in ours.items() if name.startswith("output.")}
         theirs |= NAMES.theirs({name: torch.zeros(value.shape) for name, value in head.items()})
     names = NAMES.theirs(ours)
-    # heedful has one setting for all attention biases: those that this ViT lacks are zeros.
+    # heedful has one setting for all attention biases, so the biases that this ViT lacks become zeros.
     if config.get("qkv_bias") is False:
         theirs = with_zero_biases(theirs, {name: names[name] for name in names if ".attention.attention." in name})
     check_weights(theirs, names, where)
@@ -149,7 +149,7 @@ def _config(model: Model) -> dict[str, Any]:
     }
     plain = replace(recipe.model, attention_bias=True, bias=True)
     plain = replace(plain, **{key: getattr(ModelConfig, key) for key in TEXT_ONLY})
-    # A head of zeros was added by `read` to a model without classes, and need not be kept.
+    # `read` adds a head of zeros to a model without classes; such a head need not be kept.
     is_trained = any(bool(value.any()) for name, value in model.weights.items() if name.startswith("output."))
     if recipe.model.pooler == "dense" and not is_trained:
         plain = replace(plain, pooler="none")
@@ -166,7 +166,7 @@ def _config(model: Model) -> dict[str, Any]:
 
 
 def _labels(config: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    """Return the class names in order. A name that already belongs to an earlier class gets its number appended."""
+    """Return the class names in order. If an earlier class has the same name, the number of the class is appended."""
     # transformers omits the default, which is two unnamed classes.
     labels = config.get("id2label", {"0": "LABEL_0", "1": "LABEL_1"})
     try:

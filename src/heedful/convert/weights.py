@@ -24,7 +24,7 @@ from heedful.text.pipeline import ABSENT
 from heedful.text.tokenizer import BOS, PAD, UNK
 
 Weights = dict[str, Tensor]
-NOTHING = r"(?!)"
+NOTHING = r"(?!)"  # pattern that matches no name
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
@@ -190,15 +190,15 @@ def suppress_absent(bias: Tensor | None, old_id_of: NDArray[np.int64]) -> Weight
 def absent_tokens(bias: Tensor) -> tuple[int, ...]:
     """Return the ids of the special tokens that conversion added to a model, as `suppress_absent` marks them.
 
-    Return none if there are any besides <pad>, <unk> and <bos>: only these can be left out without changing any other
-    probability.
+    Only <pad>, <unk> and <bos> can be left out without changing any other probability: if other tokens are marked as
+    well, the result is empty.
     """
     ids = (bias == NEVER).nonzero().flatten().tolist()
     return tuple(ids) if {PAD, UNK, BOS}.issuperset(ids) else ()
 
 
 def present_tokens(model: Any) -> list[int]:
-    """Return the ids of a GPT without the special tokens that conversion added: the rows of its export."""
+    """Return the ids of a GPT, in order, without the special tokens that conversion added: the rows of its export."""
     output = model.output
     absent = () if output.bias is None else absent_tokens(output.bias)
     return [i for i in range(output.out_features) if i not in absent]

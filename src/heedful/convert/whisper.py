@@ -51,7 +51,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 TASK, TASKS = "speech_recognition", (SpeechRecognition,)
 EMBEDDING, OUTPUT_BIAS = "target_embedding.weight", "output.bias"
 MULTILINGUAL = 51_865  # minimum number of tokens of a multilingual OpenAI vocabulary
-WHOLE_WINDOW = 30.0  # seconds of audio in one input of OpenAI's Whisper models, which were trained on natural speech
+WHOLE_WINDOW = 30.0  # seconds of audio in one input of OpenAI's models; models with shorter inputs do not use `vad`
 FIXED = {
     "positions": "learned",
     "norm": "pre",
@@ -67,15 +67,15 @@ class Description:
     """Description of a Whisper model in its files, apart from the weights. Ids refer to the original vocabulary.
 
     Attributes:
-        fields: fields of `ModelConfig` in addition to those that all Whispers share.
-        rows: the number of rows of the embeddings.
-        names: the names of all tokens; None to use those in tokenizer.json.
-        languages: the codes of its languages; empty for English only; None if there are several, but only its
-            vocabulary names them.
-        suppress: tokens that are never generated.
-        suppress_first: tokens that are never generated first.
-        alignment_heads: pairs of a layer and a head whose cross-attention follows the speech.
-        audio: values of [audio] that differ from the defaults, without lengths.
+        fields: Fields of `ModelConfig` in addition to those that all Whispers share.
+        rows: Number of rows of the embeddings.
+        names: Names of all tokens; None to use those in tokenizer.json.
+        languages: Codes of the model's languages; empty if it is for English only; None if it has several, which only
+            the vocabulary names.
+        suppress: Tokens that are never generated.
+        suppress_first: Tokens that are never generated first.
+        alignment_heads: Pairs of a layer and a head whose cross-attention follows the speech.
+        audio: Values of [audio] that differ from the defaults, without lengths.
     """
 
     fields: Mapping[str, Any]
@@ -97,8 +97,8 @@ def convert_whisper(folder: Path, description: Description, ours: Weights, task:
     fields = FIXED | {"output_bias": bool(bias)} | dict(description.fields)
     tables = recipe_tables(description, SpeechTokens.of(tokenizer), old_id_of)
     recipe = converted_recipe(task or TASK, fields, tokenizers, folder, **tables)
-    # A key bias adds the same number to all scores of a query, which the softmax cancels: Whisper has none, and zeros
-    # are exact.
+    # Whisper has no key biases. Zeros are equivalent: a key bias adds the same number to all scores of a query, which
+    # the softmax cancels.
     keys = [name for name in ours if name.endswith("attention.k.weight")]
     ours = {name.removesuffix("weight") + "bias": torch.zeros(len(ours[name])) for name in keys} | ours
     shapes = shapes_of(lambda: media_to_text(recipe, description.rows))
@@ -165,7 +165,7 @@ def write_whisper_folder(
     order = whisper_order(len(tokenizer), tokens)
     new_ids = {old: new for new, old in enumerate(order)}
     end, begin = new_ids[EOS], new_ids[BOS]
-    # In the settings of OpenAI's models, one token has all roles except that of the decoder's start token.
+    # In OpenAI's models, <|endoftext|> has all roles except one: the decoder starts with another token.
     special = {"bos_token_id": end, "eos_token_id": end, "pad_token_id": end, "decoder_start_token_id": begin}
     length = recipe.model.learned_target_positions
     generation: dict[str, Any] = {
@@ -278,14 +278,14 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
     """Write a speech model as a Hugging Face folder with a `WhisperForConditionalGeneration`.
 
     Key biases, which do not change attention weights, are left out; other biases that the model lacks become zeros. A
-    Whisper model that was read gets its original vocabulary back.
+    model that was converted from Whisper gets its original vocabulary back.
     """
     settings, ours, absent = whisper_layout(model)
     settings |= {"architectures": ["WhisperForConditionalGeneration"], "num_mel_bins": model.recipe.audio.mels}
     settings[DTYPE] = precision
     ours, _ = split_by_name(ours, KEY_BIASES)
     files = {PREPROCESSOR: preprocessor(model.recipe.audio)}
-    # Only a Whisper model that was read has absent tokens: it gets OpenAI's id order back.
+    # Only a model that was converted from Whisper has absent tokens: its ids return to OpenAI's order.
     if not absent:
         return write_hugging_face(model, NAMES.theirs(ours), settings, folder, files=files)
     tokens = SpeechTokens.of(model.tokenizers.target)
@@ -334,7 +334,7 @@ def check_audio_settings(recipe: Recipe) -> None:
 def audio_settings(folder: Path, mels: int) -> dict[str, Any]:
     """Read the audio settings of a model with this number of mel bands.
 
-    Without a file, they are those of OpenAI's Whisper models.
+    Settings that no preprocessor_config.json gives are left out: heedful has the same defaults as OpenAI's models.
     """
     features = read_config(folder, PREPROCESSOR) if (folder / PREPROCESSOR).is_file() else {}
     audio = {"mels": mels} | {ours: features[theirs] for theirs, ours in AUDIO.items() if theirs in features}
@@ -348,7 +348,7 @@ def audio_settings(folder: Path, mels: int) -> dict[str, Any]:
 def preprocessor(audio: AudioConfig) -> Mapping[str, Any]:
     samples = round(audio.pad_seconds * audio.rate)
     settings = {theirs: getattr(audio, ours) for theirs, ours in AUDIO.items()}
-    seconds = samples / audio.rate  # transformers reads only whole numbers
+    seconds = samples / audio.rate  # transformers expects an integer
     chunk = int(seconds) if seconds.is_integer() else seconds
     lengths = {"chunk_length": chunk, "n_samples": samples, "nb_max_frames": samples // audio.hop}
     kind = {"feature_extractor_type": "WhisperFeatureExtractor", "processor_class": "WhisperProcessor"}

@@ -16,20 +16,20 @@ from heedful.text.sequences import pad
 from heedful.text.tokenizer import EOS, PAD, UNK, Tokenizer
 
 BLOCK = 1 << 20  # pairs that are sorted by length together: enough for full batches, few enough for fast sorting
-JITTER = 3  # tokens of noise in the sort within one length, so that epochs do not repeat their batches
+JITTER = 3  # pairs of equal length are sorted with 0, 1 or 2 tokens of noise, so that epochs do not repeat batches
 
 
 class BatchPlan:
     """Plan of the batches of each epoch: shuffled examples, bucketed by length.
 
-    The id of a pair is its row plus the sizes of all corpora before its own.
+    The id of a pair is its row in its corpus plus the sizes of all previous corpora.
 
     Args:
         lengths: For each corpus of n pairs, the source and target lengths in tokens, shape (n, 2).
-        weights: How often each epoch contains each corpus. With 2.25, every pair occurs twice, and a quarter of them
-            once more: a different quarter in each epoch, so that four consecutive epochs cover all pairs.
-        tokens: Maximum batch size: number of pairs x length of the longest side. A pair with a longer side is a batch
-            by itself.
+        weights: How often each epoch contains each corpus. With 2.25, every pair occurs twice, and a quarter of the
+            pairs once more: a different quarter in each epoch, so that four consecutive epochs cover all pairs.
+        tokens: Maximum batch size: number of pairs x length of the longest side in tokens. A pair that exceeds it is a
+            batch by itself.
         seed: A different seed gives a different order.
     """
 
@@ -42,7 +42,7 @@ class BatchPlan:
 
     def epoch(self, epoch: int) -> list[np.ndarray]:
         """Return the batches of an epoch in order, each as the ids of its pairs, int64, shape (B,)."""
-        # Pairs are shuffled before the stable sort by length, so that those of equal length share batches with
+        # Pairs are shuffled before the stable sort by length, so that pairs of equal length share batches with
         # different pairs in each epoch.
         order = shuffled(self._ids(epoch), self.seed, ORDER, epoch)
         # Blocks are sorted by length separately, because sorting all pairs of a large corpus takes long.
@@ -79,7 +79,7 @@ def assemble(stores: Sequence[PairStore], ids: np.ndarray) -> tuple[np.ndarray, 
 
     `stores` are the corpora of the `BatchPlan`, in order, and `ids` the pairs of one of its batches, (B,).
     """
-    # Convert the ids, which are numbered across all corpora, to the corpus of each pair and its row in that corpus.
+    # Ids count across all corpora: find the corpus of each pair, and its row there.
     first = np.cumsum([0, *map(len, stores)])
     corpus_of = np.searchsorted(first, ids, side="right") - 1
     rows = ids - first[corpus_of]
@@ -99,23 +99,26 @@ def encode_with_bpe_dropout(
 ) -> np.ndarray:
     """Re-encode the texts of padded rows of token ids, shape (B, S), with BPE dropout.
 
-    A row with <unk> is left unchanged, because its text cannot be recovered, and so is a row that would become too
-    long.
+    A row is left unchanged if it contains <unk>, because its text cannot be recovered, or if it would become longer
+    than `max_length`.
 
     Args:
-        rows: Ids padded at the end, each row ending in <eos>.
+        rows: Ids, int64, padded at the end with <pad>. Each row ends in <eos>.
         tokenizer: A tokenizer of kind "bpe".
         rate: The probability of skipping a merge.
         rng: Source of randomness; the same state gives the same subwords.
         max_length: Maximum number of tokens in a row, <eos> included.
+
+    Returns:
+        The new ids, int64, padded to the length of the longest new row.
     """
 
     def encode_again(row: np.ndarray) -> list[int]:
         ids = row[row != PAD]
         if UNK in ids:
             return ids.tolist()
-        # Merges are skipped inside the words of the text (Provilkov et al. 2020), so the ids, which are already merged,
-        # must become text first.
+        # Dropout skips merges while a word is segmented (Provilkov et al. 2020), so the ids, which are already merged,
+        # are decoded to text first.
         subwords = [*tokenizer.encode_with_dropout(tokenizer.decode(ids[:-1]), rate, rng), EOS]
         return subwords if len(subwords) <= max_length else ids.tolist()
 
@@ -123,21 +126,24 @@ def encode_with_bpe_dropout(
 
 
 def _padded(parts: Sequence[tuple[PairStore, np.ndarray]], begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Gather rows that begin at `begins` and are `lengths` long. `parts` are stores, each with a mask of its rows."""
+    """Return rows of ids from several stores, padded at the end with <pad>, (B, L).
+
+    `begins` and `lengths`, (B,), locate each row in its store; `parts` pairs each store with a mask of its rows, (B,).
+    """
     column = np.arange(lengths.max())
     padded = np.full((len(lengths), len(column)), PAD, np.int64)
     for store, mask in parts:
-        # (B, L): one gather for all rows of a store, since a loop over the rows of a batch is slow in Python.
+        # (B, L): all rows of a store are gathered at once, because a Python loop over rows is slow.
         inside = mask[:, None] & (column < lengths[:, None])
         padded[inside] = store.ids[(begins[:, None] + column)[inside]]
     return padded
 
 
 def _cut(ids: np.ndarray, lengths: np.ndarray, blur: np.ndarray, tokens: int) -> list[np.ndarray]:
-    """Sort pairs by their longest side and split them into batches of at most `tokens` tokens, padding included.
+    """Sort pairs by their longer side and split them into batches of at most `tokens` tokens, padding included.
 
-    Among pairs whose longest sides are equally long, those with a similar difference between the sides are neighbours,
-    which halves the padding of the other side; `blur` is added to that difference.
+    Pairs whose longer sides are equal are sorted by source length minus target length, which halves the padding of the
+    shorter sides. `blur` is added to this difference.
     """
     source, target = lengths.T
     longest = np.maximum(source, target)
@@ -145,7 +151,7 @@ def _cut(ids: np.ndarray, lengths: np.ndarray, blur: np.ndarray, tokens: int) ->
     longest = longest[by_length]
     cuts, begin = [], 0
     while begin < len(longest):
-        # Sizes of batches that begin at `begin`, by number of pairs: the last, longest pair determines the padding.
+        # The sizes of batches of 1, 2, 3 ... pairs from `begin` on. The last pair is the longest, and sets the padding.
         candidates = longest[begin : begin + max(1, tokens // longest[begin])]
         sizes = candidates * np.arange(1, len(candidates) + 1)
         begin += max(1, int(np.searchsorted(sizes, tokens, side="right")))

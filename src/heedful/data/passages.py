@@ -1,8 +1,8 @@
 """Passages for BERT: consecutive sentences, in pairs or alone (Devlin et al. 2019, sections 3.1 and A.2).
 
 A sentence store is a folder as in `heedful.data.stores`: `ids.bin` (the tokens of all sentences, without special
-tokens), `sentences.npy` (where each sentence begins, and the end) and `documents.npy` (the first sentence of each
-document, and the number of sentences).
+tokens), `sentences.npy` (where each sentence begins, then the number of tokens) and `documents.npy` (where each
+document begins, then the number of sentences).
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,8 +25,8 @@ SENTENCES, DOCUMENTS = "sentences.npy", "documents.npy"
 # True if the second follows the first.
 SEQUENCE = np.dtype([("number", np.int64), ("first", np.int64, 2), ("second", np.int64, 2), ("is_next", np.bool_)])
 
-Span = tuple[int, int]  # of tokens or of sentences: the start, and the end
-Passages = tuple[Span, Span, bool]  # the first, the second, and True if the second follows the first
+Span = tuple[int, int]  # of tokens or of sentences: the start, and the exclusive end
+Passages = tuple[Span, Span, bool]  # spans of tokens of two passages; True if the second follows the first in the text
 
 
 def check_document_count(documents: int, masking: MaskingConfig) -> None:
@@ -45,8 +45,8 @@ class SentenceStore(MappedStore):
     FILES = (IDS, SENTENCES, DOCUMENTS)
 
     ids: np.ndarray  # (all tokens,) uint16 or uint32, mapped
-    sentences: np.ndarray  # (sentences + 1,) int64, mapped: the first token of each sentence; the last is the end
-    documents: np.ndarray  # (documents + 1,) int64, mapped: the first sentence of each document; the last is the end
+    sentences: np.ndarray  # (sentences + 1,) int64, mapped: index of each sentence's first token, then the end
+    documents: np.ndarray  # (documents + 1,) int64, mapped: index of each document's first sentence, then the end
     files: tuple[MappedFile, ...]
 
     @classmethod
@@ -86,27 +86,27 @@ class PassagePlan:
     Pairs, with `next_sentence`: sentences are collected until they have the target number of tokens, and are then split
     into two passages at a random sentence boundary. With probability 1/2 the second passage follows the first;
     otherwise it begins at a random sentence of the other documents, and the sentences that it replaces are collected
-    again. A pair that is too long loses tokens from its longer side, each at a random end.
+    again. A pair that is too long loses one token at a time, from a random end of its longer passage.
 
-    In the original, a sentence that was collected alone is always followed by a passage from elsewhere, so that fewer
-    than half of the pairs are consecutive. Here, such a sentence is split in two at a random token, if it is long or
-    the only one in its document. If the second passage is from elsewhere, it is the end of another sentence, with at
-    most as many tokens as it replaces. An epoch leaves out the replaced tokens. It also leaves out a sentence that was
-    collected alone if it is a single token, or if it is short and at the end of a longer document: half a short
+    In the original, a sentence collected alone is always followed by a passage from elsewhere, so that fewer than half
+    of the pairs are consecutive. Here, such a sentence is split in two at a random token if it has at least the target
+    number of tokens, or is the only one in its document. If the second passage is from elsewhere, it is the end of
+    another sentence, at most as long as the half that it replaces; the epoch leaves that half out. It also leaves out a
+    sentence collected alone that is a single token, or that is short and ends a longer document: half of a short
     sentence does not show what follows, and other epochs split the document elsewhere.
 
     Single passages, without `next_sentence`: each document is split after the target number of tokens, even inside a
     sentence; no token is lost.
 
-    The target number of tokens is the number that fits into `max_length` with the special tokens or, with probability
-    `short`, a random number from 2 up to that.
+    The target number of tokens of a sequence is `max_length` without special tokens or, with probability
+    `masking.short`, a random number from 2 to this maximum.
 
     Args:
         store: The sentences.
         masking: Settings that say whether sequences are pairs, and how many are short.
         max_length: Maximum number of tokens in a sequence, special tokens included.
-        batch_tokens: Maximum batch size: number of sequences x length of the longest. A longer sequence is a batch by
-            itself.
+        batch_tokens: Maximum batch size: number of sequences x length of the longest in tokens. A sequence that
+            exceeds it is a batch by itself.
         seed: A different seed gives a different order.
     """
 
@@ -137,7 +137,7 @@ class PassagePlan:
         sequences = np.fromiter(((number, *sequence) for number, sequence in enumerate(passages)), dtype=SEQUENCE)
         if not len(sequences):
             raise InputError("the text contains no passages: each of its documents is a single token")
-        # Sequences are batched like sentence pairs both of whose sides are as long as the sequence.
+        # `BatchPlan` takes pairs, so each sequence counts as a pair whose two sides are as long as the sequence.
         lengths = _sizes(sequences["first"]) + _sizes(sequences["second"]) + self.specials
         plan = BatchPlan([np.stack([lengths, lengths], axis=1)], [1.0], self.batch_tokens, self.seed)
         return [sequences[batch] for batch in plan.epoch(epoch)]
@@ -168,7 +168,10 @@ class PassagePlan:
             yield *_trim(first, second, self.room, chance), is_next
 
     def _halves(self, document: int, sentence: int, chance: KeyedGenerator) -> Iterator[Passages]:
-        """Split a single sentence into two passages, and yield the pair; yield nothing if it has only one token."""
+        """Yield a pair from a single sentence: its beginning, and either its end or the end of another sentence.
+
+        Yield nothing if the sentence has only one token.
+        """
         begin, end = self._span(sentence, sentence + 1)
         if end - begin == 1:
             return
@@ -177,7 +180,7 @@ class PassagePlan:
         if not is_next:
             other, _ = self._other_sentence(document, chance)
             other_begin, other_end = self._span(other, other + 1)
-            # The end of another sentence, like the true second half, with at most as many tokens as it replaces.
+            # The true second half ends a sentence, so its replacement, which is at most as long, also does.
             second = (max(other_begin, other_end - (end - cut)), other_end)
         yield *_trim((begin, cut), second, self.room, chance), is_next
 
@@ -209,7 +212,7 @@ class PassagePlan:
     def _other_sentence(self, document: int, chance: KeyedGenerator) -> Span:
         """Sample a sentence of the other documents; return it and the end of its document."""
         begin, end = self._sentences(document)
-        # Sampled from all sentences except those of the document, which the next line skips.
+        # A number below the count of all other sentences; the next line skips the sentences of this document.
         sentence = chance.integer(len(self.bounds) - 1 - (end - begin))
         sentence += (end - begin) * (sentence >= begin)
         return sentence, self._sentences(int(np.searchsorted(self.store.documents, sentence, side="right")) - 1)[1]
@@ -248,7 +251,7 @@ def _trim(first: Span, second: Span, room: int, chance: KeyedGenerator) -> tuple
     sizes = first[1] - first[0], second[1] - second[0]
     if sum(sizes) <= room:
         return first, second
-    # The length of the first span after tokens were removed one by one, like `truncate_seq_pair` in BERT's code.
+    # The length of the first span if tokens were removed one by one, as `truncate_seq_pair` in BERT's code does.
     length = min(sizes[0], max(room - sizes[1], (room + 1) // 2))
     return _shorten(first, length, chance), _shorten(second, room - length, chance)
 

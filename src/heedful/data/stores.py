@@ -2,11 +2,11 @@
 
 Such a folder contains `ids.bin`, a flat array of token ids in 16 or 32 bits, some `.npy` files, possibly `contents.bin`
 with the bytes of other files, and a manifest (`heedful.storage.complete_folder`). When the folder is opened, all bytes
-are compared with the manifest, at about 3 GB per second. `PairStore` contains encoded pairs, `MediaStore` the bytes of
-images, audio or videos with their targets.
+are verified against the manifest, at about 3 GB per second. `PairStore` contains encoded pairs, `MediaStore` the bytes
+of images, audio or videos with their targets.
 
 The files stay open during training. A memory map shows whatever another process writes to the file, and SIGBUS ends
-this process if the file becomes shorter. Therefore the state of each file is compared before and after it is read.
+this process if the file becomes shorter. Therefore training checks each file before and after it reads from it.
 """
 
 import os
@@ -31,13 +31,13 @@ from heedful.storage.complete_folder import BLOCK, DamagedError, Entry, read_man
 IDS = "ids.bin"
 LENGTHS, OFFSETS, BOUNDS = "lengths.npy", "offsets.npy", "bounds.npy"
 CONTENTS = "contents.bin"  # the unchanged bytes of files, one after another
-SMALL_VOCABULARY = 1 << 16  # smaller ids fit into 16 bits
+SMALL_VOCABULARY = 1 << 16  # ids below this number fit into 16 bits
 CHUNK = 1 << 17  # number of tokens that are converted and written at a time, plus the rest of the last row
 REMEDY = "run the same command again, which prepares the data again and resumes from the last checkpoint"
 
 
 class MappedFile:
-    """Open file of a data folder, verified against its entry in the manifest. Its bytes must not change."""
+    """Open file of a data folder, which was verified against `entry` in the manifest. `check` detects later changes."""
 
     def __init__(self, path: Path, entry: Entry) -> None:
         self.path = path
@@ -47,13 +47,13 @@ class MappedFile:
         self._state = self._current_state()
 
     def array(self, dtype: str | None = None) -> np.ndarray:
-        """Map the array of the file into memory: that of an .npy file, or a flat array of a given type."""
-        # The descriptor is duplicated, because `fdopen` closes its own, and `check` needs the original later.
+        """Map the file into memory: a flat array of type `dtype`, or the array of an .npy file if `dtype` is None."""
+        # Leaving the block closes the descriptor, so use a duplicate: `check` needs the original later.
         with os.fdopen(os.dup(self._descriptor), "rb") as file:
             file.seek(0)
             if dtype is not None:
                 return np.memmap(file, dtype=dtype, mode="r")
-            # `np.load` maps only by path, and the path may lead to a different file by now, so read the header here.
+            # `np.load` maps a file only by its path, which may lead to a different file by now: read the header here.
             np.lib.format.read_magic(file)
             shape, _, kind = np.lib.format.read_array_header_1_0(file)
             if kind.hasobject:
@@ -61,13 +61,13 @@ class MappedFile:
             return np.memmap(file, dtype=kind, mode="r", offset=file.tell(), shape=shape)
 
     def check(self) -> None:
-        """Check that the file has not changed since it was opened. It is read again only if just its dates differ."""
+        """Check that the file has not changed since it was opened. If only its dates differ, it is read again."""
         try:
             state = self._current_state()
             if state == self._state:
                 return
             changed = state[0] != self.entry.bytes
-            # Dates can change without the bytes, as when the folder is copied: then the checksum decides.
+            # Dates can change although the bytes do not, as when permissions are changed: then the checksum decides.
             if not changed:
                 content, checksum = self.array("u1"), 0
                 for begin in range(0, len(content), BLOCK):
@@ -85,7 +85,7 @@ class MappedFile:
 
 
 class MappedStore(ABC):
-    """Base class of stores: a field for each of its `FILES`, and the open files.
+    """Base class of stores. A store has a field for the array of each of its `FILES`, and `files`, the open files.
 
     A store is pickled as the path of its folder; the process that receives the path opens the store again.
     """
@@ -101,13 +101,13 @@ class MappedStore(ABC):
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open the store in a folder, after comparing all bytes with the manifest."""
+        """Open the store in a folder, after verifying all bytes against the manifest."""
         arrays, _, files = open_arrays(folder, cls.FILES)
         return cast("Callable[..., Self]", cls)(*arrays, files)
 
 
 def id_type(vocab_size: int) -> str:
-    """Return numpy's name for the 16-bit or, if necessary, 32-bit unsigned type of token ids below `vocab_size`."""
+    """Return numpy's name for the smallest unsigned type, of 16 or 32 bits, for token ids below `vocab_size`."""
     return "<u2" if vocab_size <= SMALL_VOCABULARY else "<u4"
 
 
@@ -148,7 +148,7 @@ def write_ids(writer: FolderWriter, rows: Iterable[list[int]], vocab_size: int) 
 
 
 def complete_store(writer: FolderWriter, arrays: dict[str, np.ndarray], vocab_size: int, facts: dict[str, Any]) -> None:
-    """Write arrays as .npy files next to `ids.bin`, then the manifest with the given facts."""
+    """Write arrays as .npy files next to `ids.bin`, then the manifest with `facts` about the whole store."""
     for name, values in arrays.items():
         # Only the header goes through `BytesIO`, so that the array has no second copy in memory.
         header = BytesIO()
@@ -158,15 +158,15 @@ def complete_store(writer: FolderWriter, arrays: dict[str, np.ndarray], vocab_si
 
 
 def open_arrays(folder: Path, names: Sequence[str]) -> tuple[list[np.ndarray], dict[str, Any], tuple[MappedFile, ...]]:
-    """Memory-map the files of a data folder, and compare all bytes with the manifest.
+    """Verify the files of a data folder against the manifest, and memory-map them.
 
-    Returns the arrays in the order of `names`, the facts of the manifest about the whole folder, and the open files.
+    Returns the arrays in the order of `names`, the manifest's facts about the whole folder, and the open files.
     """
     try:
         manifest = read_manifest(folder)
         if manifest.files.keys() != set(names):
             raise ValueError(f"it contains {', '.join(sorted(manifest.files))}: data of a different kind")
-        # Files are opened after they were verified; from then on, they are compared with their state at that time.
+        # Each file is opened after it is verified; `MappedFile.check` compares it with its state at that time.
         files = [MappedFile(manifest.verify(name), manifest.files[name]) for name in names]
         types = {IDS: manifest.facts["dtype"], CONTENTS: "u1"}
         arrays = [file.array(types.get(name)) for name, file in zip(names, files, strict=True)]
@@ -232,7 +232,7 @@ class PairStore(MappedStore):
 
 
 class MediaExample(NamedTuple):
-    """An image, audio or video file: its bytes, its number of positions in the stack, and its targets."""
+    """An image, audio or video file: its bytes, its number of positions in the stack of layers, and its targets."""
 
     content: bytes
     tokens: int
@@ -255,7 +255,7 @@ class MediaStore(MappedStore):
     @classmethod
     def write(cls, folder: Path, examples: Iterable[MediaExample], vocab_size: int) -> Self:
         """Write a store atomically, and open it. Only one file is in memory at a time."""
-        # Contents are written first, so that only the sizes and targets of all files are kept in memory.
+        # Contents are written first, so that only sizes and targets have to be kept in memory for all files.
         bounds, tokens, targets = array("q", [0]), array("i"), []
 
         def contents() -> Iterator[bytes]:

@@ -1,7 +1,7 @@
 """Token stream for language models: documents stored as one array of ids, and the windows that training reads.
 
 A stream is a folder as in `heedful.data.stores`: `ids.bin` (the tokens of each document and its <eos>) and
-`offsets.npy` (where each document begins, and the end).
+`offsets.npy` (where each document begins, then the number of tokens).
 
 Position -1 of a stream is an <eos> that is not stored: every document, including the first, comes after an <eos>, from
 which its first token is predicted.
@@ -82,14 +82,14 @@ class WindowPlan:
     def epoch(self, epoch: int) -> list[np.ndarray]:
         """Return the batches of a training epoch in order, each as the start positions of its windows, int64, (B,).
 
-        All windows are full. They begin at a random phase, so that each epoch splits the stream at other positions. At
-        either end of the stream, fewer than `length` tokens are not predicted; which ones depends on the phase. A
-        stream that is shorter than a window becomes one window, which is padded.
+        Windows begin at a random phase, so that each epoch splits the stream at other positions. All windows are full:
+        at either end of the stream, up to `length` - 1 tokens, depending on the phase, are not predicted. Only a stream
+        that is shorter than a window becomes a single, padded window.
         """
         slack = len(self.stream) - self.length
         if slack < 0:
             return self.cover()
-        # The phase is small enough that at least one window fits.
+        # The phase is at most `slack`, so that at least one window fits.
         phase = int(draw(1, self.seed, PHASE, epoch)[0]) % min(self.length, slack + 1)
         count = (len(self.stream) - phase) // self.length
         # The token before the phase is the first input, from which the first token is predicted; at -1 it is an <eos>.
@@ -97,9 +97,9 @@ class WindowPlan:
         return self._batches(shuffled(starts, self.seed, WINDOWS, epoch))
 
     def cover(self) -> list[np.ndarray]:
-        """Return batches of windows that predict each token of the stream once, in order, for validation.
+        """Return the batches for validation: windows in order, which together predict each token of the stream once.
 
-        If the last window is shorter than the others, it is padded.
+        Batches are as in `epoch`. The last window is padded if the stream ends before it does.
         """
         return self._batches(np.arange(-1, len(self.stream) - 1, self.length))
 
@@ -115,17 +115,17 @@ class WindowPlan:
 def windows(stream: TokenStream, starts: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the token ids of windows of a stream, and the document number of each token, both int64, (B, length + 1).
 
-    An <eos> belongs to the document that follows it, whose first token is predicted from it: if attention does not
-    cross documents, no token sees the previous document, and every token sees something. Positions after the end of the
-    stream are <pad>, which belongs to a separate document. `starts` is a batch of a `WindowPlan`, shape (B,), and
-    `length` is the plan's.
+    An <eos> belongs to the document that follows it, whose first token is predicted from it. If attention does not
+    cross documents, that prediction therefore has an input, but does not see the previous document. Positions after the
+    end of the stream are <pad>, which belongs to a separate document. `starts` is a batch of a `WindowPlan`, shape
+    (B,), and `length` is the plan's.
     """
     # (B, length + 1): the inputs of a window, and one more token, because targets are the inputs shifted by one.
     positions = starts[:, None] + np.arange(length + 1)
     inside = (positions >= 0) & (positions < len(stream))
     ids = np.where(positions < 0, EOS, PAD)
     ids[inside] = stream.ids[positions[inside]]
-    # The document of the next token, so that an <eos> counts as part of the document that follows it.
+    # Look up the next position, so that an <eos> counts as part of the document that follows it.
     documents = np.searchsorted(stream.offsets, positions + 1, side="right") - 1
     documents[positions >= len(stream)] = len(stream.offsets)
     return ids, documents

@@ -1,6 +1,6 @@
 """Word vectors: their files (word2vec text and binary, GloVe, fastText's .vec), and the space that they span.
 
-V words, D vector size, Q queries.
+V words in a table, M of them matched, D vector size, Q questions.
 """
 
 import re
@@ -23,21 +23,24 @@ from heedful.storage.atomic import atomic_file
 from heedful.wording import counted, either
 
 MAX_SIZE = 100_000  # maximum number of dimensions of a vector
-MAX_LINE = 1 << 22  # bytes of a word and its vector, as text or as binary numbers
+MAX_LINE = 1 << 22  # maximum size in bytes of a word with its vector, as text or as binary numbers
 
-Entry = tuple[int, str, np.ndarray]  # line or number of the entry, counted from 1; a word; its vector, float32
+Entry = tuple[int, str, np.ndarray]  # its line in a text file, or number in a binary one, from 1; word; float32, (D,)
 
 
 @dataclass(frozen=True)
 class VectorTable:
-    """Word vectors in memory: row i of `matrix`, float32, (n, d), is the vector of `words[i]`."""
+    """Word vectors in memory: row i of `matrix`, float32, (V, D), is the vector of `words[i]`."""
 
     words: list[str]
     matrix: np.ndarray
 
 
 def read_vectors(path: Path, words: Container[str] | None = None) -> VectorTable:
-    """Read the vectors of `words`, by default all, from a file that may be compressed. Other words take no memory."""
+    """Read the vectors of `words`, by default all, from a file that may be compressed. Other words take no memory.
+
+    If a word occurs several times, its first vector is used.
+    """
     vectors: dict[str, np.ndarray] = {}
     with open_bytes(path) as stream:
         for _, word, vector in entries(stream, path):
@@ -57,7 +60,7 @@ def vector_size(path: Path) -> int:
 
 
 def match(vectors: VectorTable, pieces: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Find the pieces that have a word vector; return the vectors, float32, (m, d), and the pieces' indices, (m,)."""
+    """Find the pieces that have a word vector; return the vectors, float32, (M, D), and the pieces' indices, (M,)."""
     row_of = {word: row for row, word in enumerate(vectors.words)}
     matches = [(row_of[piece], index) for index, piece in enumerate(pieces) if piece in row_of]
     rows, indices = np.array(matches, dtype=np.int64).reshape(-1, 2).T
@@ -65,9 +68,9 @@ def match(vectors: VectorTable, pieces: Iterable[str]) -> tuple[np.ndarray, np.n
 
 
 def entries(stream: ByteStream, path: Path) -> Iterator[Entry]:
-    """Yield each entry of a word vector file in any format: its line or number, its word and its vector."""
+    """Yield the entries of a word vector file in any of the formats, which is detected."""
 
-    def is_text(line: bytes) -> bool:  # float32 numbers contain control characters, or bytes that are not UTF-8
+    def is_text(line: bytes) -> bool:  # binary numbers contain control characters, or bytes that are not UTF-8
         try:
             return re.search(r"[\x00-\x08\x0e-\x1f]", line.decode("utf-8")) is None
         except UnicodeDecodeError:
@@ -86,7 +89,7 @@ def entries(stream: ByteStream, path: Path) -> Iterator[Entry]:
             raise InputError(f"{path}, line 1: announces vectors of {size:,} numbers; is it a word vector file?")
         second = stream.readline(MAX_LINE)
         fields = second.split()
-        # In a text row, the word may be in any encoding.
+        # A word in a text file need not be UTF-8, so a row that ends in `size` numbers is also text.
         if (len(fields) > size and all(map(_is_number, fields[-size:]))) or is_text(second):
             rows = _text_entries(chain([second], _lines(stream, path)), path, 2, size)
         else:
@@ -111,9 +114,10 @@ def _lines(stream: ByteStream, path: Path) -> Iterator[bytes]:
 
 
 def _text_entries(rows: Iterable[bytes], path: Path, first: int, size: int | None = None) -> Iterator[Entry]:
-    """Yield word vectors from lines of text, each a word and its numbers.
+    """Yield word vectors from lines of text, each a word and its numbers. Blank lines are skipped.
 
-    The header or the first line gives the number of values, because words may contain spaces. Blank lines are skipped.
+    Words may contain spaces, so the number of values per line comes from the header (`size`) or the first line.
+    `first` is the line number of the first row.
     """
     for number, row in enumerate(rows, start=first):
         fields = row.split()
@@ -156,7 +160,7 @@ def _binary_entries(stream: ByteStream, begin: bytes, count: int, size: int, pat
     # Vectors can contain any bytes, so only their size shows where the next word begins.
     buffer = begin
     for number in range(1, count + 1):
-        # The buffer limit stops at a file without spaces, which would otherwise be read into memory completely.
+        # Without the limit, a file without spaces would be read into memory completely.
         while (space := buffer.find(b" ")) < 0 or len(buffer) < space + 1 + 4 * size:
             more = stream.read(1 << 20) if len(buffer) <= MAX_LINE else b""
             if not more:
@@ -208,7 +212,7 @@ def writable(table: VectorTable) -> VectorTable:
 
 
 def _glove(table: VectorTable) -> Iterator[bytes]:
-    """Yield blocks of lines, each a word and its numbers separated by spaces, without a header."""
+    """Yield chunks of lines without a header. A line is a word and its numbers, separated by spaces."""
     for begin in range(0, len(table.words), WRITE_CHUNK):
         rows = zip(table.words[begin : begin + WRITE_CHUNK], table.matrix[begin : begin + WRITE_CHUNK], strict=True)
         # `str` of a float32 is the shortest text that reads back as the same number.
@@ -251,7 +255,7 @@ class VectorSpace:
     """Words with their vectors, compared by cosine similarity. A word without a vector is looked up in lower case."""
 
     def __init__(self, table: VectorTable) -> None:
-        self.words = table.words  # of a trained model: in order of descending frequency
+        self.words = table.words  # most frequent first, if the vectors are from a trained model
         self.matrix = table.matrix  # float32, (V, D)
         largest = np.abs(table.matrix).max(axis=1, keepdims=True)
         scaled = table.matrix / np.where(largest > 0, largest, 1)  # so that squares neither overflow nor underflow
@@ -287,7 +291,7 @@ class VectorSpace:
     def analogy(self, a: str, b: str, c: str, count: int = 10, among: int | None = None) -> list[Neighbour]:
         """Return the words nearest to a - b + c, such as king - man + woman, without these three.
 
-        The answers are chosen from the first `among` words, or from all (Mikolov et al. 2013c).
+        The answers are chosen from the first `among` words, by default from all. See Mikolov et al. (2013c).
         """
         rows = self.rows([a, b, c])
         plus, minus, other = self.directions[rows]
@@ -311,7 +315,8 @@ class VectorSpace:
     def solve(self, questions: NDArray[np.int64], among: int | None = None) -> NDArray[np.int64]:
         """Answer analogies "a is to b as c is to ?" with the word nearest to b - a + c, excluding the question's words.
 
-        `questions` are the rows of a, b and c, (Q, 3). The answers are rows too, (Q,), of the first `among` words.
+        `questions` are the rows of a, b and c, (Q, 3). The answers, (Q,), are rows of the first `among` words, by
+        default of all words.
         """
         candidates = self.directions[:among]
         answers = []
@@ -320,7 +325,7 @@ class VectorSpace:
         for begin in range(0, len(questions), step):
             part = questions[begin : begin + step]
             a, b, c = (self.directions[column] for column in part.T)
-            # (questions, V). The length of b - a + c is the same for all candidates, and does not change which is best.
+            # (questions, candidates). b - a + c need not be normalised: its length scales a question's row as a whole.
             similarities = (b - a + c) @ candidates.T
             for column in part.T:  # a question's own words are not answers to it
                 inside = np.flatnonzero(column < len(candidates))

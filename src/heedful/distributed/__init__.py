@@ -3,10 +3,10 @@
 from heedful.registry import public_names
 
 _REDUCER = (
-    "SINGLE_PROCESS ProcessGroup Reducer ShardedGroup all_processes end_process end_with_error is_rank_zero "
-    "join_process_group reducer_factory launcher_has_ended local_processes launched_by_torchrun"
+    "SINGLE_PROCESS ProcessGroup Reducer ShardedGroup num_processes end_process end_with_error is_rank_zero "
+    "join_process_group reducer_factory launcher_has_ended num_local_processes launched_by_torchrun"
 )
-_SHARDS = "Rows Sharded are_sharded copy_into local rows_of whole"
+_SHARDS = "Rows Sharded any_sharded copy_into local rows_of whole"
 
 __getattr__ = public_names(
     __name__, {"heedful.distributed.reducer": _REDUCER.split(), "heedful.distributed.shards": _SHARDS.split()}

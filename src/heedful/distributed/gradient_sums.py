@@ -1,8 +1,8 @@
 """Sums of dense gradients over all training processes, in the background of the backward pass.
 
 The parameters are divided into buckets, in their order. A backward pass finishes the gradients of the last layers
-first, so the buckets are summed from the last one to the first, each as soon as its gradients are finished. All
-processes sum the same buckets in the same order, so the sums have the same bits as those computed after the pass.
+first, so the buckets are summed from the last one to the first, each as soon as its gradients are finished. The buckets
+and their order do not depend on when the gradients finish, so sums computed after the pass would have the same bits.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,22 +11,22 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-BUCKET = 1 << 23  # elements summed at once: few calls, of which the first begins early in the backward pass
+BUCKET = 1 << 23  # elements summed in one call: enough for few calls, but the first begins early in the backward pass
 
 
 class GradientSums:
-    """Sums of the gradients of some parameters, which every process lists in the same order."""
+    """Sums of the gradients of `parameters`, which every process must list in the same order."""
 
     def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
         self.buckets = list(buckets(list(parameters)))[::-1]
         self.bucket_of = {parameter: index for index, bucket in enumerate(self.buckets) for parameter in bucket}
-        self.is_last_pass = False  # True: the gradients finished next include all batches of this process
+        self.is_last_pass = False  # True in the backward pass of this process's last batch in an update
         self.unfinished = [len(bucket) for bucket in self.buckets]  # parameters without a finished gradient, by bucket
         self.works: list[dist.Work] = []  # for the buckets whose sums have begun, in order
         self.missing: set[nn.Parameter] = set()  # parameters that had no gradient in this process
 
     def finish(self, parameter: nn.Parameter) -> None:
-        """Note that the last backward pass has added a parameter's gradient; begin any sums that this makes possible.
+        """Record that the last backward pass has added a parameter's gradient; begin the sums that are now possible.
 
         A call during an earlier pass has no effect.
         """

@@ -16,18 +16,18 @@ from heedful.distributed.reducer import LAUNCHED_BY
 
 SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1")  # which the launcher passes on to all processes
 
-GRACE = "120"  # seconds for a process to finish an update and save after a signal; always 30 before torch 2.12
+GRACE = "120"  # seconds for a process to finish an update and save after a signal; before torch 2.12, it has only 30
 
 
 def launch(command: Sequence[str], processes: int) -> int:
     """Run a command in several processes at once, as `torchrun --standalone` does; return its exit code.
 
-    A signal such as SIGTERM or Ctrl-C reaches all processes; if one of them fails, the others are stopped.
+    A signal such as SIGTERM or Ctrl-C reaches all processes. If one process fails, the others are stopped.
     """
     for name in logging.root.manager.loggerDict:
         if name.startswith("torch.distributed.elastic"):  # each process reports its own errors
             logging.getLogger(name).setLevel(logging.CRITICAL)
-    # A process finishes its update and saves after a signal, which may take longer than torchrun would wait.
+    # After a signal, a process finishes its update and saves, which may take longer than torchrun waits by default.
     os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", GRACE)
     program, *arguments = command
     with restored_handlers() as signals, named_launcher(), TemporaryDirectory() as logs:
@@ -61,7 +61,7 @@ def launch(command: Sequence[str], processes: int) -> int:
 
 @contextmanager
 def named_launcher() -> Iterator[None]:
-    """Pass this process's id, as that of the launcher, to the processes that are started in the block."""
+    """Tell the processes started in the block, through an environment variable, that this process launched them."""
     before = os.environ.get(LAUNCHED_BY)
     os.environ[LAUNCHED_BY] = str(os.getpid())
     try:

@@ -38,12 +38,12 @@ T = TypeVar("T")
 class Reducer(ABC):
     """Interface of data parallelism: shards the work among processes, and sums their results.
 
-    All processes make the same collective calls in the same order, and get the same results.
+    All processes must make the same collective calls in the same order, and get the same results.
 
     Attributes:
         rank: The number of this process, from 0 to `world_size` - 1.
         world_size: The number of processes.
-        mesh: The device mesh over which the weights are sharded; None: each process has all weights.
+        mesh: The device mesh over which the weights are sharded; None if each process has all weights.
     """
 
     def __init__(self, rank: int, world_size: int) -> None:
@@ -53,7 +53,7 @@ class Reducer(ABC):
 
     @property
     def is_rank_zero(self) -> bool:
-        """True in the process that prints and writes the files of the run."""
+        """True in the process that prints messages and writes the run's files."""
         return self.rank == 0
 
     @property
@@ -62,11 +62,11 @@ class Reducer(ABC):
         return self.is_rank_zero
 
     def pad_to_world_size(self, items: Sequence[T]) -> list[T]:
-        """List the items of one update, padded by repeating the last one if every process needs the same number."""
+        """Return the items of one update; the last one is repeated if every process needs the same number of items."""
         return list(items)
 
     def shard(self, items: Iterable[T]) -> Iterator[T]:
-        """Iterate over the items of this process: every `world_size`-th, beginning at its rank."""
+        """Iterate over the items of this process: every `world_size`-th, beginning with the item at index `rank`."""
         return islice(items, self.rank, None, self.world_size)
 
     @abstractmethod
@@ -107,14 +107,16 @@ class Reducer(ABC):
 
     @abstractmethod
     def sum_gradients(self, model: nn.Module, sums: "GradientSums | None" = None) -> None:
-        """Sum the gradient of each parameter over all processes, in place; `sums` may already have begun.
+        """Sum the gradient of each parameter over all processes, in place.
+
+        `sums`, from `gradient_sums`, are used if given; they may have begun during the backward pass.
 
         A gradient that is None in some processes counts as zeros there; one that is None in all of them stays None.
         """
 
     @abstractmethod
     def for_a_thread(self) -> "Reducer":
-        """Create a reducer over the same processes that exchanges JSON values in another thread.
+        """Create a reducer over the same processes, for exchanging JSON values in another thread.
 
         All processes must call this method.
         """
@@ -210,8 +212,8 @@ class ProcessGroup(Reducer):
 
     Args:
         store: Key-value store shared by all machines, for messages outside of the process group.
-        seconds: How long the others wait for a process.
-        group: Another process group, for use in a thread.
+        seconds: How long a process waits for the others in a collective call.
+        group: Process group to use instead of the default one, as `for_a_thread` does.
     """
 
     def __init__(self, store: Store, seconds: float, group: dist.ProcessGroup | None = None) -> None:
@@ -261,7 +263,7 @@ class ProcessGroup(Reducer):
         with collective(self.seconds):
             facts = broadcast_json(lambda: {name: [str(t.dtype), list(t.shape)] for name, t in tensors.items()})
             copies = {}
-            # One call for each tensor: the timeout applies to each, so that a slow link does not count as a hang.
+            # One call for each tensor, because the timeout applies to each call: a slow link must not count as a hang.
             for name, (dtype, shape) in facts.items():
                 kind = getattr(torch, dtype.removeprefix("torch."))
                 copies[name] = tensors[name].cpu().contiguous() if self.is_rank_zero else torch.empty(shape, dtype=kind)
@@ -301,7 +303,8 @@ class ProcessGroup(Reducer):
         """Sum the sparse gradient of an embedding over all processes, in order of rank."""
         total = torch.zeros_like(parameter, layout=torch.sparse_coo)
         own = total if parameter.grad is None else parameter.grad
-        # The numbers of rows differ, so each process broadcasts its own; summing in rank order gives the same bits.
+        # The number of rows differs between processes, so each one broadcasts its rows. All processes sum them in order
+        # of rank, which gives the same bits everywhere.
         for rank, size in enumerate(all_gather_json(own._nnz())):
             is_own = rank == self.rank
             rows = own._indices().contiguous() if is_own else own._indices().new_empty(1, size)
@@ -318,7 +321,7 @@ class ShardedGroup(ProcessGroup):
 
     Args:
         store: Key-value store shared by all machines, for messages outside of the process group.
-        seconds: How long the others wait for a process.
+        seconds: How long a process waits for the others in a collective call.
         holders: The number of processes that together hold one copy of the weights.
         device: "cpu" or "cuda".
     """
@@ -378,7 +381,7 @@ def join_process_group(
         # An error from gloo or NCCL: another process has ended, or does not answer.
         if not isinstance(error, dist.DistError) and "gloo" not in str(error):
             raise
-        # In the meantime, the process that failed reports the cause, and the launcher ends this one.
+        # Give the process that failed time to report the cause. The launcher usually ends this one in the meantime.
         time.sleep(ERROR_DELAY)
         reason = str(error).splitlines()[0]
         raise RunError(
@@ -391,7 +394,7 @@ def join_process_group(
 
 @contextmanager
 def ending_with_launcher() -> Iterator[None]:
-    """End this process if its launcher is killed before the block ends; otherwise torch would wait for its store."""
+    """End this process if its launcher is killed before the block ends, instead of waiting for the launcher's store."""
     has_joined = threading.Event()
 
     def watch() -> None:
@@ -413,30 +416,30 @@ def launched_by_torchrun() -> bool:
 
 
 def launcher_has_ended() -> bool:
-    """Return True in a process that torchrun has started if its launcher was killed."""
+    """Return True if torchrun has started this process, and the launcher has ended since."""
     return launched_by_torchrun() and os.getppid() != LAUNCHER
 
 
 def is_rank_zero() -> bool:
-    """Return True in a process without torchrun, and on rank zero of those that torchrun has started."""
+    """Return True on rank zero; a process that torchrun has not started is rank zero."""
     return not launched_by_torchrun() or os.environ["RANK"] == "0"
 
 
-def all_processes() -> int:
+def num_processes() -> int:
     """Return the number of processes that torchrun has started on all machines; 1 without torchrun."""
     return int(os.environ["WORLD_SIZE"]) if launched_by_torchrun() else 1
 
 
-def local_processes() -> int:
+def num_local_processes() -> int:
     """Return the number of processes that torchrun has started on this machine; 1 without torchrun."""
     return int(os.environ["LOCAL_WORLD_SIZE"]) if launched_by_torchrun() else 1
 
 
 def end_with_error(error: HeedfulError) -> NoReturn:
-    """End a process that torchrun has started, and print its error; rank zero goes first.
+    """Print the error of a process that torchrun has started, and end the process.
 
-    After a signal, only rank zero prints. The others wait, because the launcher ends all processes once one has ended,
-    which would cut off the message. So an error that rank zero shares with the others is printed once.
+    The launcher ends all processes once one has ended. Other ranks wait first, so that rank zero can print its message,
+    and an error that all ranks have is printed only once. After a signal, only rank zero prints.
     """
     if not is_rank_zero():
         time.sleep(ERROR_DELAY)

@@ -53,12 +53,12 @@ def rows_of(tensor: Sharded) -> Rows:
 
 @torch.no_grad()
 def copy_into(tensor: Tensor, value: Tensor) -> None:
-    """Copy a whole tensor into a sharded one; each process keeps its own rows."""
+    """Copy a whole tensor into one of the same shape; if that is sharded, each process copies only its rows."""
     if isinstance(tensor, Sharded):
         rows = rows_of(tensor)
         value = value[rows.begin : rows.end]
     local(tensor).copy_(value)
 
 
-def are_sharded(tensors: Iterable[Tensor]) -> bool:
+def any_sharded(tensors: Iterable[Tensor]) -> bool:
     return any(isinstance(tensor, Sharded) for tensor in tensors)

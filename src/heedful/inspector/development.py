@@ -22,7 +22,7 @@ from heedful.inspector.overview import measures, numbers
 from heedful.predictors.translator import Translator
 from heedful.training.logger import LOG
 
-SENTENCES = 20  # with gold alignment, for the alignment error of heads
+SENTENCES = 20  # maximum number of sentences on which the alignment error of heads is measured
 Curves = dict[str, list[tuple[int, float]]]
 HeadMeasures = dict[str, dict[str, list[float]]]  # by block and measure, one number per head
 
@@ -50,7 +50,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Measures of all attention heads at one checkpoint, with their alignment error if a gold alignment is known."""
+    """Measures of all attention heads at one checkpoint, including the alignment error if there is a gold alignment."""
 
     step: int
     heads: HeadMeasures
@@ -94,7 +94,8 @@ def snapshots(
 ) -> Iterator[Snapshot]:
     """Measure the attention heads of every checkpoint of a run on one input, in the order of training.
 
-    Checkpoints that are damaged, or deleted meanwhile, are left out.
+    Checkpoints that are damaged, or deleted meanwhile, are left out. `watch` is called with each model before it is
+    measured.
     """
     checkpoints = Checkpoints(folder, keep_last=2)
     for step in checkpoints.steps():
@@ -126,8 +127,8 @@ def head_measures(loaded: LoadedModel, value: Input, target: str | None) -> Head
 def gold_alignment(recipe: Recipe, limit: int = SENTENCES) -> Iterator[Aligned]:
     """Yield the first `limit` validation pairs with their gold word alignments, as in `heedful scenes` corpora.
 
-    If files are missing, nothing is yielded. For example, line i of `valid.align`, `valid.words.en` and
-    `valid.words.de` belongs to line i of `valid.en` and `valid.de`.
+    For example, line i of `valid.align`, `valid.words.en` and `valid.words.de` belongs to line i of `valid.en` and
+    `valid.de`. If one of these files is missing, nothing is yielded.
     """
     valid = recipe.data.valid
     if valid is None or valid.target is None:

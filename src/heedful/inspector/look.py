@@ -46,15 +46,15 @@ class Question:
     """Input of an inspection: the text, image or audio, and the search and ablation settings.
 
     Attributes:
-        text: the input text; or, only for display, the name of the image or audio file whose content is `file`.
-        file: content of an image or audio file; None if the model reads the text.
-        target: the given output, or the second text of a pair; None for the model's own output.
-        reference: reference output, such as a translation, followed through the beam search.
-        prefix: required beginning of the output.
-        beam: beam size; None for that of the model's settings.
-        alpha: exponent of the length penalty; None for that of the model's settings.
-        off: attention heads that are switched off.
-        way: how heads are switched off, one of `heedful.inspector.capture.recorder.WAYS`.
+        text: The input text; or, only for display, the name of the image or audio file whose content is `file`.
+        file: Content of an image or audio file; None if the model reads the text.
+        target: The given output, or the second text of a pair; None for the model's own output.
+        reference: Reference output, such as a translation, followed through the beam search.
+        prefix: Required beginning of the output.
+        beam: Beam size; None for the model's own, but at most `MAX_BEAM`.
+        alpha: Exponent of the length penalty; None for the model's own.
+        off: Attention heads that are switched off.
+        way: How heads are switched off, one of `heedful.inspector.capture.recorder.WAYS`.
     """
 
     text: str
@@ -95,12 +95,12 @@ def look(subject: Any, question: Question, keep: Collection[str] = ("*",)) -> In
     """Run a predictor on a question, and record its answers, trace, logit lens and beam search.
 
     Args:
-        subject: a predictor, as `heedful.load` returns it.
-        question: the text or file, and the settings.
-        keep: names of taps to record, or patterns; the logit lens needs "*.ffn.resid".
+        subject: A predictor, as `heedful.load` returns it.
+        question: The text or file, and the settings.
+        keep: Names of taps to record, or patterns; the logit lens needs "*.ffn.resid".
 
     Raises:
-        RunError: the model computes NaN.
+        RunError: The model computes NaN.
     """
     if not question.text.strip():
         raise InputError("the text is empty; give one sentence")
@@ -137,7 +137,7 @@ def look(subject: Any, question: Question, keep: Collection[str] = ("*",)) -> In
 
 
 def check_size(forward: ForwardPass) -> None:
-    """Reject a pass whose attention does not fit into memory: scores, bias and weights grow quadratically in length."""
+    """Reject a pass whose attention scores and weights, quadratic in the length, exceed `MAX_ATTENTION_BYTES`."""
     lengths = {name: len(line.read.ids) for name, line in forward.lines.items()}
     size = 0
     for name, tap in taps(forward.model).items():
@@ -160,7 +160,7 @@ def unknown(subject: Any, question: Question) -> list[str]:
 
 
 class Reply(NamedTuple):
-    """A predictor's answers, its forward pass to record, and the log of its search with the path of a reference."""
+    """A predictor's answers, the forward pass to record, and the log of its search with the path of a reference."""
 
     forward: ForwardPass
     answers: list[Answer]

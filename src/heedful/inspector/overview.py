@@ -22,7 +22,7 @@ from heedful.text.tokenizer import Tokenizer
 
 Json = dict[str, Any]
 
-SHAPE = {  # of a Transformer on the page: attribute of its configuration, and the value for other models
+SHAPE = {  # shown for a Transformer: attribute of its configuration, and the value for other models
     "heads": ("heads", 0),
     "d_k": ("head_size", 0),
     "d_ff": ("d_ff", 0),
@@ -170,7 +170,7 @@ def search_json(log: BeamLog, tokenizer: Tokenizer) -> Json:
 
 
 def numbers(x: np.ndarray) -> list[Any]:
-    """Convert a float32 array to nested lists for JSON, with the nine digits that identify a float32."""
+    """Convert a float32 array to nested lists for JSON, with the nine significant digits that identify a float32."""
     return np.vectorize(lambda value: float(f"{value:.9g}"), otypes=[float])(x).tolist() if x.size else x.tolist()
 
 

@@ -64,13 +64,13 @@ class Page:
     def holding(self, overview: Json, trace: Trace, head: tuple[str, int] | None) -> str:
         """Build a standalone HTML page with the data of an inspection.
 
-        All attention weights are stored in one byte each, outputs and gates of recurrent layers and outputs of
-        convolutional layers in two; the tensors of one attention head are stored in float32.
+        All attention weights are stored in one byte each. Outputs and gates of recurrent layers, and outputs of
+        convolutional layers, take two bytes per value. The tensors of one attention head are stored in float32.
 
         Args:
-            overview: see `heedful.inspector.overview`, with the facts of the model as "model".
-            trace: trace of the inspection.
-            head: attention sublayer such as "dec.1.cross", and number of a head in the sublayer; None for a trace
+            overview: The result of `heedful.inspector.overview.overview`, with the facts of the model as "model".
+            trace: Trace of the inspection.
+            head: Attention sublayer such as "dec.1.cross", and number of a head in the sublayer; None for a trace
                 without attention.
         """
         parts = {}
@@ -91,7 +91,7 @@ class Page:
         scripts = "".join(
             f'<script type="application/gzip" data-part="{name}">{text}</script>' for name, text in parts.items()
         )
-        # A file is sent without headers, so its policy is an element of the page.
+        # A file has no HTTP headers, so its policy is an element of the page.
         policy = self.policy.replace(f"{CONNECT}; ", "")
         meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         return self.html.replace("<head>", f"<head>{meta}", 1).replace("</body>", f"{scripts}</body>", 1)
@@ -108,11 +108,11 @@ class View:
     """View of an inspection, which a notebook displays and `save` writes as an HTML page.
 
     Attributes:
-        name: name of the model.
-        model: the model or predictor, with its recipe.
-        inspection: the inspection.
+        name: Name of the model.
+        model: The model or predictor, with its recipe.
+        inspection: The inspection.
         page: HTML page of the inspector.
-        head: attention head whose computation the page shows step by step: its sublayer, and its number from 0;
+        head: Attention head whose computation the page shows step by step: its sublayer, and its number from 0;
             None for the first head of the last attention sublayer.
     """
 
@@ -148,11 +148,11 @@ class View:
         """Write the inspection as a standalone HTML page to a file.
 
         Args:
-            path: the file. A file that heedful wrote is replaced if it is unchanged.
-            replace: also replace any other file.
+            path: The file. A file that heedful wrote is replaced if it is unchanged.
+            replace: Also replace any other file.
 
         Raises:
-            OSError: the file cannot be written.
+            OSError: The file cannot be written.
         """
         content = self.html.encode()
         with own_file(Path(path), replace=replace) as file:

@@ -41,17 +41,17 @@ DOT = "#1f66ad"
 STRONGEST = "#d55e00"  # vermilion on blue: distinct for every kind of colour vision (Okabe & Ito 2008)
 SHADES = LinearSegmentedColormap.from_list("attention", ["#f1f5f9", "#c3d7ee", "#6ea3d8", "#1f66ad", "#0a326b"])
 
-# Lengths are in inches.
+# Lengths are in inches, unless noted otherwise.
 CELL = 0.44  # smaller if a sentence would need more than MAX_SIDE
 MAX_SIDE = 40.0
 MAX_LABEL = 24  # characters
 IMAGES_IN_ROW, IMAGE_SIDE = 6, 1.7
 MAX_NUMBERS = 60  # maximum number of classes for which the cells of a confusion matrix have room for counts
 DARK = 0.5  # share of a row above which white numbers are more legible
-MIN_CELLS = 5  # width of the figure of a smaller matrix, so that the title fits
+MIN_CELLS = 5  # minimum width of the figure of a matrix, in cells, so that the title fits
 MAP_SIDE = 8.0
 PANELS_IN_ROW = 4
-TENSOR_CELL, NARROW = 0.22, 0.02  # per position of a tensor: with labels, without
+TENSOR_CELL, NARROW = 0.22, 0.02  # per position of a tensor, with and without labels
 MAX_PANEL = 12.0
 TENSOR_LABEL = 12  # characters
 
@@ -73,7 +73,7 @@ def fonts_for(text: str) -> Fonts:
             if font.style == "normal" and font.weight == 400 and not font.name.startswith(PLACEHOLDERS)
         }
     )
-    # Greedily take the font with most of the remaining characters: that needs few fonts, but not always the fewest.
+    # Greedily take the font that has the most missing characters: this needs few fonts, but not always the fewest.
     while missing:
         name, path = max(candidates, key=lambda font: len(missing & _glyphs(font[1])))
         if not missing & _glyphs(path):
@@ -110,7 +110,7 @@ class HeatMap:
 
 
 def draw(heat_map: HeatMap, path: Path) -> set[str]:
-    """Draw a heat map of attention to a file; the largest weight of each target word is outlined.
+    """Write a heat map of attention weights to an image file, with the largest weight of each target word outlined.
 
     Words with a character that no installed font has are drawn as their number, from 1.
     """
@@ -145,7 +145,7 @@ def draw(heat_map: HeatMap, path: Path) -> set[str]:
             note = "A number replaces a word that no font on this machine can draw."
             axes.annotate(note, xy=(0, 0), xycoords="axes fraction", xytext=(0, -8), **small)
 
-        # a slim colour bar at the right of the first rows
+        # A slim colour bar to the right of the first rows.
         width, height = figure.get_size_inches()
         share, largest = min(1.0, 4 * CELL / height), float(weights.max())
         bar = axes.inset_axes((1 + 0.25 / width, 1 - share, 0.11 / width, share))
@@ -182,7 +182,7 @@ class ImageMaps:
 
 
 def draw_maps(image: ImageMaps, path: Path) -> set[str]:
-    """Draw the image once per word, dark where the word's attention is low; outline the largest weight and any box.
+    """Draw the image once per word, dark where the word's attention is low, with its largest weight and box outlined.
 
     Words with a character that no installed font has are drawn as their number, from 1.
     """
@@ -281,7 +281,7 @@ class WordMap:
 
 
 def draw_words(word_map: WordMap, path: Path) -> set[str]:
-    """Draw a dot and a label for each word to a file."""
+    """Write a map with a dot and a label for each word to an image file."""
     fonts = fonts_for("".join([*word_map.words, word_map.title]))
     size = float(np.clip(14 - len(word_map.words) / 25, 6, 11))
     with _style(fonts):

@@ -41,16 +41,19 @@ BEATS = 6  # number of times that the owner touches a claim within the lease tim
 
 
 class Claims:
-    """Claims of one process; a claim of another process is free if it was not touched for `lease` seconds."""
+    """Claims of one process.
+
+    The claim of another process is free once that process has ended, or has not touched it for `lease` seconds.
+    """
 
     def __init__(self, lease: float = LEASE) -> None:
         self._lease = lease
         self._machine = this_machine()
-        self._touched: dict[Path, tuple[int, float]] = {}  # others' claims: the last touch, and when it was first seen
+        self._touched: dict[Path, tuple[int, float]] = {}  # others' claims: last touch (ns), and when seen (s)
 
     @contextmanager
     def claim(self, path: Path) -> Iterator[bool]:
-        """Hold a claim (a file) within the block; yield False if another worker holds it or its folder is gone."""
+        """Hold the claim file `path` within the block; yield False if another worker holds it or its folder is gone."""
         file = self._take(path)
         if file is None:
             yield False
@@ -78,13 +81,14 @@ class Claims:
                     path.unlink()
 
     def _take(self, path: Path) -> BinaryIO | None:
-        """Open and sign the file of a claim if it is free; return None if it is not.
+        """Open a claim's file and write this machine's id to it; return None if the claim is not free.
 
-        The claim of a process that has ended is free: its lock is free, or it was not touched for the lease time.
+        A claim is free if its owner has ended: on this machine, nobody holds the file's lock; on another machine, the
+        file has not been touched for the lease time.
         """
         try:
             file = path.open("x+b")
-            _lock(file, wait=True)  # another worker may be reading the new file for a moment
+            _lock(file, wait=True)  # waits, because another worker may briefly lock the new file to read it
         except FileExistsError:
             try:
                 file = path.open("r+b")
@@ -92,7 +96,7 @@ class Claims:
                 return None  # just released
             # On the owner's machine, the lock shows that the owner is alive; on other machines, the touches do.
             if not (_lock(file, wait=False) and file.read() == self._machine):
-                # Machines' clocks differ, so this one counts the lease time from the moment it first sees a touch.
+                # Clocks differ between machines, so the lease time counts from when this process first saw the touch.
                 touch, now = os.fstat(file.fileno()).st_mtime_ns, time.monotonic()
                 before, since = self._touched.get(path, (None, now))
                 if touch != before:
@@ -110,7 +114,10 @@ class Claims:
 
 
 def this_machine() -> bytes:
-    """Return an id for this machine that changes when it restarts; between machines, file locks are not reliable."""
+    """Return an id for this machine that changes when it restarts.
+
+    A claim contains it, because a file lock reliably shows only whether an owner on the same machine is alive.
+    """
     return f"{platform.node()} since {psutil.boot_time():.0f}".encode()
 
 
@@ -131,7 +138,7 @@ RESUMES = "finished results are kept; once it can be written, the same command r
 
 
 class FolderJob:
-    """Job over the files in a folder: each text line becomes a result line, in a file of the same name."""
+    """Job over the files in a folder: each line becomes a result line, in an uncompressed file of the same name."""
 
     def __init__(self, source: Path, output: Path, plan: Plan, claims: Claims) -> None:
         self.plan = plan
@@ -180,8 +187,8 @@ class FolderJob:
     def join(self, file: str) -> bool:
         """Join the parts of a file if all of them exist; return True if this call did so.
 
-        Damaged parts are removed, so that they are computed again. The input file is read again first: each result must
-        belong to the line that is currently in the file.
+        Damaged parts are removed instead, so that they are computed again. The input file is compared with the plan
+        before the parts are joined, because each result must belong to the line that is currently in the file.
         """
         if self._result(file).exists() or self.missing(file):
             return False
@@ -239,7 +246,7 @@ def open_job(
     done: Done = lambda _: None,
     claims: Claims | None = None,
 ) -> FolderJob:
-    """Start a job, or join one that was started with the same settings and input."""
+    """Start a job, or take part in one that was started with the same settings and input."""
     if output.resolve() == source.resolve() or source.resolve() in output.resolve().parents:
         raise InputError(f"--output {output}: must not be in the input folder; choose a folder elsewhere")
     if (output.exists() and not output.is_dir()) or not output.parent.is_dir():
@@ -295,7 +302,7 @@ class Worker:
             worked = False
             for file in files:
                 for shard in self.job.missing(file):
-                    is_new = shard in self._open[file]  # otherwise it was done before, but its part is damaged
+                    is_new = shard in self._open[file]  # otherwise already counted, but its part was damaged
                     if self.job.compute(shard, compute, self._progress.advance if is_new else lambda _: None):
                         worked = True
                         self._open[file].discard(shard)

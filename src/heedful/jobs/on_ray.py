@@ -1,4 +1,4 @@
-"""A job on the machines of a Ray cluster, run by Ray Data: each shard is a row, which an actor computes.
+"""Job on the machines of a Ray cluster: Ray Data passes each shard, as a row, to an actor that computes it.
 
 Ray only decides where a shard is computed: an actor opens the job in the same folder and with the same checks as any
 other worker. A job can be started with Ray and finished without it, or run both ways at once.
@@ -19,13 +19,13 @@ Open = Callable[[], tuple[FolderJob, Compute]]
 
 
 class ShardActor:
-    """Actor that computes shards of a job, each in a batch of one row with the fields of a `Shard`."""
+    """Ray actor that computes shards of a job; a shard arrives as a batch of one row with the fields of a `Shard`."""
 
     def __init__(self, open_job: Open) -> None:
         self._job, self._compute = open_job()
 
     def __call__(self, batch: dict[str, Any], /) -> dict[str, Any]:
-        """Compute the shard of a batch unless another worker does; return its file, the outcome, and an error.
+        """Compute the shard of a batch unless another worker does; return its file, and the outcome or error.
 
         A HeedfulError is returned as data, because Ray does not preserve its class.
         """

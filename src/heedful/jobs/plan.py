@@ -26,12 +26,12 @@ Setting = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Shard:
-    """Range of lines in a file, which one worker computes at a time."""
+    """Range of lines in a file: the unit of work, which a single worker computes."""
 
     file: str  # its name in the input folder
     first: int  # number of the first line, from 1
     lines: int
-    crc32: str  # of the lines
+    crc32: str  # of the lines, as 8 hexadecimal digits
 
     @property
     def name(self) -> str:
@@ -59,7 +59,7 @@ class Plan:
     """Plan of a job, the same for every worker."""
 
     settings: dict[str, Setting]  # everything that results depend on besides the text, such as the model digest
-    shard_lines: int  # number of lines in a shard; the last one of a file may have fewer
+    shard_lines: int  # number of lines in a shard; the last shard of a file may have fewer
     files: dict[str, SourceFile]  # by their names in the input folder
 
     @property
@@ -68,7 +68,7 @@ class Plan:
 
 
 def make_plan(folder: Path, settings: Mapping[str, Setting], shard_lines: int, done: Done) -> Plan:
-    """Read all files in a folder, and split them into shards."""
+    """Return the plan of a new job: read all files in a folder, and split them into shards."""
     if shard_lines < 1 or shard_lines % WINDOW:
         raise InputError(
             f"--shard-lines {shard_lines}: must be a multiple of {WINDOW:,}, the number of lines computed together"
@@ -88,7 +88,7 @@ def survey(path: Path, shard_lines: int, done: Done = lambda _: None) -> SourceF
 
 
 def input_files(folder: Path) -> list[Path]:
-    """List the files in a folder by name, without hidden ones."""
+    """List the files in a folder except hidden ones, sorted by name."""
     if not folder.is_dir():
         raise InputError(no_folder(folder))
     try:

@@ -1,4 +1,4 @@
-"""CPU cores that this process may use. Without torch."""
+"""CPU cores that this process may use. This module does not import torch."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ def usable_cores() -> int:
     quota = Path("/sys/fs/cgroup/cpu.max")
     if not quota.is_file():
         return cores
-    # The microseconds of processor time in each period ("max" without a quota), and those of a period (cgroup v2).
+    # cgroup v2: the processor time allowed per period ("max" without a quota) and the period, both in microseconds.
     limit, period = quota.read_text().split()
     return cores if limit == "max" else max(1, min(cores, round(int(limit) / int(period))))
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from heedful.errors import InputError
 from heedful.wording import counted
 
-LAYER = (512, 256, 1024)  # rows, inputs and outputs: takes milliseconds, even with bfloat16 in software
+LAYER = (512, 256, 1024)  # rows, inputs, outputs; takes only milliseconds, even if bfloat16 is emulated
 TRIALS = 5
 MIN_SPEEDUP = 1.3  # of matrix multiplications in bfloat16; with less, a whole training step is no faster
 
@@ -28,8 +28,8 @@ def choose_precision(device: torch.device) -> PrecisionChoice:
     """Choose the training precision of a device: bfloat16 if it is likely to be faster, otherwise float32.
 
     On a CPU, the choice takes 0.1 to 0.5 seconds. A CPU without bfloat16 instructions emulates bfloat16 in software, at
-    a tenth of the speed of float32. A CPU with them may still not use them, as with `ONEDNN_MAX_CPU_ISA=AVX2`, so a
-    small multiplication is timed in each type.
+    a tenth of the speed of float32. Even a CPU with these instructions may not use them, for example with
+    `ONEDNN_MAX_CPU_ISA=AVX2`, so a small multiplication is timed in each type.
     """
     if device.type == "cuda":
         name = torch.cuda.get_device_name(device)
@@ -64,7 +64,7 @@ def check_precision(precision: str, device: torch.device) -> None:
 
 @torch.no_grad()
 def bfloat16_ratio() -> float:
-    """Time matrix multiplications in both types; return the speed of bfloat16 divided by that of float32."""
+    """Return the speed of bfloat16 matrix multiplications on the CPU, divided by the speed in float32."""
     threads = torch.get_num_threads()
     # `time.thread_time` does not see the work of other threads.
     torch.set_num_threads(1)
@@ -78,7 +78,7 @@ def bfloat16_ratio() -> float:
 
 
 def product_seconds(dtype: torch.dtype) -> float:
-    """Measure the processor time, which other processes hardly affect, of a multiplication of size `LAYER`."""
+    """Measure a multiplication of size `LAYER` in seconds of processor time, which other processes hardly affect."""
     rows, inner, columns = LAYER
     x, weight = torch.ones(rows, inner, dtype=dtype), torch.ones(columns, inner, dtype=dtype)
     F.linear(x, weight)  # warm-up: the first call sets up a kernel
@@ -90,8 +90,8 @@ def product_seconds(dtype: torch.dtype) -> float:
 def choose_device(name: str | torch.device) -> torch.device:
     """Return the torch device with a name such as "cuda:1"; "auto" is "cuda" if available, otherwise "cpu".
 
-    Disables TF32, which has 10 bits of precision instead of 23, and which torch uses by default for convolutions and
-    recurrent layers in float32 on NVIDIA GPUs.
+    As a side effect, TF32 is disabled. Its mantissa has 10 bits instead of 23, and torch uses it by default for
+    convolutions and recurrent layers in float32 on NVIDIA GPUs.
     """
     if name in ("gpu", "GPU"):
         raise InputError(f'unknown device "{name}"; use "cuda", or "mps" for an Apple GPU')
@@ -109,8 +109,8 @@ def choose_device(name: str | torch.device) -> torch.device:
         reason = str(error).splitlines()[0]
         gpus = counted(torch.cuda.device_count(), "GPUs") if torch.cuda.is_available() else "no GPU"
         raise InputError(
-            f'the device "{name}" cannot be used ({reason}); torch finds {gpus} here; set train.device (in a '
-            'recipe) or --device (of a command) to "auto" or "cpu"'
+            f'the device "{name}" cannot be used ({reason}); torch finds {gpus} here; set train.device '
+            'or --device to "auto" or "cpu"'
         ) from error
 
 

@@ -19,8 +19,8 @@ from heedful.wording import counted
 
 CPU = torch.device("cpu")
 LAYER = (4096, 512, 2048)  # rows, inputs and outputs of the first feed-forward layer of `vaswani-base`
-LARGE_LAYER = (8192, 4096, 16384)  # fills a GPU
-MIN_FREE_DISK, MIN_FREE_MEMORY = 2, 2  # GB
+LARGE_LAYER = (8192, 4096, 16384)  # enough work for all cores of a GPU
+MIN_FREE_DISK, MIN_FREE_MEMORY = 2, 2  # GB; with less, `doctor` gives advice
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # environment variables that set torch's number of threads
 
 

@@ -1,4 +1,4 @@
-"""CPU use by other processes, and a policy that makes waiting OpenMP threads yield the cores to them (spin less).
+"""CPU use by other processes, and a policy that leaves cores to them by making waiting OpenMP threads spin less.
 
 Between two operations of a training step, torch's OpenMP threads spin: they poll for work in a loop. That is fastest on
 an idle machine. On a busy machine, it takes the core from the very thread that all others wait for. GNU's OpenMP
@@ -17,9 +17,9 @@ import torch
 from heedful.machine.cores import allowed_cores, usable_cores
 
 PERIOD = 1.0  # seconds over which CPU use is averaged
-BUSY, QUIET = 0.25, 0.1  # cores used by other processes; above BUSY, threads spin briefly, below QUIET long again
+BUSY, QUIET = 0.25, 0.1  # cores used by other processes: above BUSY, threads spin briefly; below QUIET, long again
 GRAIN = 32_768  # the minimum number of elements that torch gives to a thread
-IDLE = frozenset({"idle", "iowait", "steal", "guest", "guest_nice"})  # kinds of time without work for this system
+IDLE = frozenset({"idle", "iowait", "steal", "guest", "guest_nice"})  # not work, or counted in user time as well
 
 
 class SparePool:
@@ -53,7 +53,7 @@ class OtherWork:
         return time.monotonic(), busy_seconds(), time.process_time()
 
     def cores(self) -> float | None:
-        """Return the mean number of cores that others used since the last result; None within a second of it."""
+        """Return the mean number of cores that others used since the last result, or None within a second after it."""
         if time.monotonic() - self.before[0] < PERIOD:  # checked before reading anything: every update calls this
             return None
         before, self.before = self.before, self.now()
@@ -69,7 +69,7 @@ def busy_seconds() -> float:
 
 
 class WaitPolicy:
-    """Policy that adapts the spin time of waiting OpenMP threads to the machine's other load; results do not change."""
+    """Policy for how long waiting OpenMP threads spin, given the load from other processes; results stay the same."""
 
     def __init__(self, others: OtherWork | None, report: Callable[[str], None]) -> None:
         self.others = others
@@ -83,7 +83,7 @@ class WaitPolicy:
         self.spin_long()
 
     def adapt(self) -> None:
-        """Measure the other load, at most once a second; let threads spin briefly on a busy machine, otherwise long."""
+        """Measure the load from other processes at most once a second: above BUSY, spin briefly; below QUIET, long."""
         cores = self.others.cores() if self.others else None
         if cores is None:
             return
@@ -104,7 +104,11 @@ class WaitPolicy:
 
 
 def wait_policy(device: torch.device, report: Callable[[str], None]) -> WaitPolicy:
-    """Return the wait policy for a device: active only on a CPU with one thread per usable core and GNU's OpenMP."""
+    """Return the wait policy for a device.
+
+    It is active only on a CPU under Linux, where torch uses GNU's OpenMP, with at least one thread per usable core and
+    at least two threads.
+    """
     threads = torch.get_num_threads()
     matters = device.type == "cpu" and threads > 1 and threads >= usable_cores() and sys.platform == "linux"
     return WaitPolicy(OtherWork() if matters else None, report)

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from heedful.machine.process import own_random_numbers
+from heedful.machine.process import preserve_rng_state
 
 
 def count_flops(call: Callable[[], object]) -> int:
@@ -31,13 +31,13 @@ def without_fused_kernels() -> Iterator[None]:
 
 
 TRIALS = 5
-MIN_TRIAL_SECONDS = 0.02  # roughly
+MIN_TRIAL_SECONDS = 0.02  # roughly, because the number of calls is estimated from one
 
 
 @torch.no_grad()
 def matmul_speed(rows: int, inner: int, columns: int, dtype: torch.dtype, device: torch.device) -> float:
     """Measure a linear layer's FLOP/s, (rows, inner) x (inner, columns), counting 2 FLOP per multiply-add."""
-    with own_random_numbers():
+    with preserve_rng_state():
         x = torch.randn(rows, inner, device=device).to(dtype)
         weight = torch.randn(columns, inner, device=device).to(dtype)
     return 2 * rows * inner * columns / best_time(lambda: F.linear(x, weight), device)

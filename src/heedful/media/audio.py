@@ -26,7 +26,7 @@ Samples = Float32[np.ndarray, " N"]
 
 CROSSINGS = 16  # zero crossings of the sinc on either side
 ROLLOFF = 0.95  # end of the pass band, as a share of half the lower rate; a wider one would let aliases through
-OUTPUTS = 4096  # output samples that are computed at a time
+OUTPUTS = 4096  # output samples computed at a time, which limits memory
 
 
 def resampled(samples: Samples, before: int, after: int) -> Samples:
@@ -63,14 +63,14 @@ CANCELLED = 1e-4  # channels cancel each other if their mean has less than this 
 
 
 class ChannelMixer:
-    """Mixer that averages channels block by block, or selects one, and detects that averaged channels cancel out.
+    """Mixer that averages channels block by block, or selects one; it detects averaged channels that cancel out.
 
-    Two microphones or two wires with opposite polarity give the same audio with opposite signs, whose mean is silence.
+    Microphones or wires with opposite polarity give the same audio with opposite signs, whose mean is silence.
     """
 
     def __init__(self, channel: int | None) -> None:
         self.channel = channel
-        self._before = self._after = 0.0  # power, summed over all samples
+        self._before = self._after = 0.0  # power before and after averaging, summed over all samples
 
     def mix(self, block: Float32[np.ndarray, "N C"]) -> Samples:
         channels = block.shape[1]
@@ -102,10 +102,10 @@ class ChannelMixer:
 STREAMED = 2**31 - 2**16  # bytes of a WAV file; a header that announces more was written before the length was known
 MAX_ANNOUNCED = 2**32 - 1  # bytes that a header can announce
 AU_HEADER = 24  # bytes of the shortest header of an AU file
-MAX_CHUNKS = 1000  # chunks that are searched for the samples; files have only a few
+MAX_CHUNKS = 1000  # chunks that are searched for the samples; intact files have only a few
 
 
-def true_header(stream: BinaryIO, size: int) -> bytes | None:
+def corrected_header(stream: BinaryIO, size: int) -> bytes | None:
     """Return the header of a WAV or AU file of unknown length, with the length of the file written into it.
 
     Recorders that write to a pipe leave 0, or a very large number, where the number of bytes belongs. Returns None if
@@ -163,21 +163,21 @@ ENDINGS = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".
 
 KINDS = "WAV, FLAC, Ogg, Opus, MP3, AIFF, AU and CAF and, with heedful[media], M4A, MP4, MOV, WebM, MKV, AAC and AVI"
 MAX_RATE = 768_000  # samples per second: more means a damaged header
-UNKNOWN_LENGTH = 2**63 - 1  # samples of a file without a length, in libsndfile
+UNKNOWN_LENGTH = 2**63 - 1  # libsndfile's number of samples for a file that does not announce its length
 BLOCK = 1 << 16  # samples read at a time
-SMALL_BLOCK = 1 << 9  # the same for a file that may be damaged: a block with damage is lost
+SMALL_BLOCK = 1 << 9  # samples read at a time from a file that may be damaged: a block with damage is lost
 SCALES = {"int16": (0, 2.0**15), "int32": (0, 2.0**31), "uint8": (128, 2.0**7)}  # zero, and its distance to 1.0
 SILENCE = 1e-4  # samples this close to each other are silence, or rounding noise of 16 bits
 MAX_SAMPLE = 8.0  # the largest sample; audio is from -1 to 1, and loud music saved without clipping reaches 2 or 3
-PAGE = 1 << 16  # bytes at the end of an Ogg file that are sure to contain its last page
+PAGE = 1 << 16  # bytes at the end of an Ogg file that contain its whole last page
 HEADER_BYTES = 256  # bytes at the beginning of a file, which announce its length
 
 
 def read_audio(content: bytes, config: AudioConfig, *, truncated: bool = False) -> Samples:
     """Decode the bytes of an audio file as samples of one channel at the configured rate, mostly from -1 to 1.
 
-    Channels are averaged, unless `channel` selects one. With `truncated`, a file that is cut off is read as far as
-    possible.
+    Channels are averaged, unless `config.channel` selects one. With `truncated`, a file that is cut off is read as far
+    as possible.
     """
     with open_audio(content, truncated=truncated) as audio, clear_errors():
         rate, frames = audio.samplerate, frames_of(audio, content, truncated=truncated)
@@ -185,7 +185,7 @@ def read_audio(content: bytes, config: AudioConfig, *, truncated: bool = False) 
         samples = audio.read(frames, dtype="float32", always_2d=True)  # GSM does not say how many samples follow
         check_count(len(samples), frames)
     mixer = ChannelMixer(config.channel)
-    # Checked before resampling, which would spread a NaN over the samples around it.
+    # Samples are checked before resampling, which would spread a NaN over the samples around it.
     mono = valid_samples(mixer.mix(samples))
     mixer.check()
     return valid_samples(resampled(mono, rate, config.rate))
@@ -223,7 +223,7 @@ def au(samples: Samples, rate: int) -> bytes:
 def frames_of(audio: Any, source: bytes | Path, *, truncated: bool = False) -> int:
     """Return the number of samples per channel of an open audio file, which was opened from `source`.
 
-    A file that may be cut off, or does not announce its length, such as FLAC from a pipe, is read to its end for this.
+    A file is read to its end for this if it may be cut off or does not announce its length, like FLAC from a pipe.
     """
     if audio.frames != UNKNOWN_LENGTH and not truncated:
         return audio.frames
@@ -232,7 +232,7 @@ def frames_of(audio: Any, source: bytes | Path, *, truncated: bool = False) -> i
         try:
             for block in blocks(again, UNKNOWN_LENGTH, SMALL_BLOCK if truncated else BLOCK):
                 count += len(block)
-        # The part before the damage is the length of a truncated file.
+        # A truncated file is as long as its part before the damage.
         except InputError:
             if not truncated:
                 raise
@@ -258,7 +258,7 @@ def open_audio(source: bytes | Path, *, truncated: bool = False) -> Any:
             check_whole(stream, truncated=truncated)
             stream.seek(0)
             kind = container_format(stream.read(HEAD))
-            header = None if kind else true_header(stream, stream.seek(0, SEEK_END))
+            header = None if kind else corrected_header(stream, stream.seek(0, SEEK_END))
             # libsndfile trusts the header, so it receives the bytes of the file with a corrected one.
             if header is not None:
                 stream.seek(len(header))
@@ -279,7 +279,7 @@ def open_audio(source: bytes | Path, *, truncated: bool = False) -> Any:
 
 @contextmanager
 def clear_errors(name: str = "") -> Iterator[None]:
-    """Turn libsndfile errors into an InputError that starts with the file name, and hide what libraries print."""
+    """Turn libsndfile errors into an InputError that begins with `name`, if any, and hide what libraries print."""
     try:
         with without_foreign_messages():
             yield
@@ -313,7 +313,7 @@ def check_whole(stream: BinaryIO, *, truncated: bool = False) -> None:
             announced = int.from_bytes(header[4:8], "big") + int.from_bytes(header[8:12], "big")
         case _:
             announced = matroska_bytes(header)
-    # Larger numbers mean an unknown length; see `true_header`.
+    # Larger numbers mean an unknown length; see `corrected_header`.
     if announced is not None and size < announced < STREAMED:
         raise InputError(f"it is cut off: it has {size:,} of {announced:,} bytes; save it again")
     if header.startswith(b"OggS"):

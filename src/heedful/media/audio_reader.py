@@ -1,4 +1,4 @@
-"""Readers of audio of any length, which read a file, its bytes or an array piece by piece.
+"""Readers of audio of any length, which read pieces of a file, of its bytes or of an array.
 
 N samples of one channel, at the configured rate.
 """
@@ -38,9 +38,9 @@ class AudioReader(ABC):
     """Base class of audio readers, which can read any part of the samples of one channel.
 
     Attributes:
-        name: name of the audio in messages.
-        rate: samples per second, as configured.
-        length: number of samples.
+        name: Name of the audio in messages.
+        rate: Samples per second, as configured.
+        length: Number of samples.
     """
 
     name: str
@@ -53,7 +53,7 @@ class AudioReader(ABC):
 
     @abstractmethod
     def read(self, begin: int, end: int) -> Samples:
-        """Read the samples from `begin` to `end` - 1; `end` may be beyond the end of the audio."""
+        """Read the samples from `begin` up to but not including `end`, which may be beyond the end of the audio."""
 
 
 class ArrayAudioReader(AudioReader):
@@ -75,7 +75,7 @@ class FileAudioReader(AudioReader):
 
     Reading in pieces gives the same samples as reading everything: a piece is resampled with the samples around it. The
     file is read from its beginning, because not every format can be decoded from the middle (an MP3 would then give
-    different samples). The last piece is kept.
+    different samples). The last piece is buffered.
     """
 
     def __init__(self, source: Path | bytes, config: AudioConfig, *, truncated: bool = False) -> None:
@@ -95,7 +95,7 @@ class FileAudioReader(AudioReader):
 
     def read(self, begin: int, end: int) -> Samples:
         begin, end = min(begin, self.length), min(end, self.length)
-        # Read whole periods of the resampling and those around them, so that a piece has the same phases as the whole.
+        # Read whole periods of the resampling, and the periods around them, so that a piece has the phases of the file.
         reach = CROSSINGS * max(1.0, self._steps / self._phases) / ROLLOFF  # samples on either side of an output
         around = ceil(reach / self._steps) if self._rate != self.rate else 0
         first = max(0, begin // self._phases - around)
@@ -108,7 +108,7 @@ class FileAudioReader(AudioReader):
         return samples[begin - start : end - start]
 
     def check(self) -> None:
-        """Read the file to its end, which reveals damage in seconds and not only after hours of transcription."""
+        """Read the file to its end, which reveals damage in seconds instead of after hours of transcription."""
         try:
             for begin in range(0, self._frames, BLOCK):
                 piece = self._piece(begin, min(begin + BLOCK, self._frames))

@@ -1,4 +1,4 @@
-"""Files from phones, cameras and browsers (M4A, MP4, MOV, WebM, Matroska, AAC, 3GP, AVI), read with PyAV.
+"""Audio and video files from phones, cameras and browsers (M4A, MP4, MOV, WebM, Matroska, AAC, 3GP, AVI), with PyAV.
 
 N samples, C channels, H height, W width.
 """
@@ -18,15 +18,15 @@ from heedful.wording import counted
 AUDIO_ENDINGS = (".m4a", ".m4b", ".aac", ".mp4", ".m4v", ".mov", ".3gp", ".webm", ".weba", ".mka", ".mkv", ".avi")
 VIDEO_ENDINGS = (".mp4", ".m4v", ".mov", ".3gp", ".webm", ".mkv", ".avi")
 ATOMS = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip")  # names of the first part of MP4 and QuickTime files
-MISSING = 0.25  # seconds that a file may lack of those announced: its numbers are rounded, and audio may start late
+MISSING = 0.25  # seconds by which a file may be shorter than announced: numbers are rounded, and audio may start late
 EBML, SEGMENT = b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67"  # the first two elements of Matroska and WebM
 HEAD = 12  # bytes from which the format is recognised
-UNKNOWN_LENGTH = 2**63 - 1  # samples of a file without a length
+UNKNOWN_LENGTH = 2**63 - 1  # libsndfile's number of samples for a file that does not announce its length
 EXTRA = "M4A, MP4, MOV, WebM, Matroska, AAC and AVI need PyAV, which is not installed: pip install 'heedful[media]'"
 
 
 def container_format(head: bytes) -> str | None:
-    """Return FFmpeg's name of a format from the first twelve bytes of a file; None for formats of other readers.
+    """Return FFmpeg's name of a format, given the first twelve bytes of a file; None for formats of other readers.
 
     FFmpeg is not allowed to guess the format itself, because some of its formats open other files or URLs.
     """
@@ -42,7 +42,7 @@ def container_format(head: bytes) -> str | None:
 
 
 def announced_seconds(container: Any, stream: Any) -> float:
-    """Return the announced length of a stream in seconds; 0 if there is none, or only one for several streams."""
+    """Return the announced length of a stream in seconds; 0 if none, or only that of several streams, is announced."""
     if stream.duration is not None and stream.time_base is not None:
         return float(stream.duration * stream.time_base)
     return (container.duration or 0) / 1e6 if len(container.streams) == 1 else 0.0
@@ -99,7 +99,7 @@ class ContainerAudio:
     frames = UNKNOWN_LENGTH  # containers announce their length only in rounded seconds
 
     def __init__(self, source: bytes | Path, kind: str) -> None:
-        # Entered by hand, because the file stays open between reads until `close`.
+        # Entered without `with`, because the file stays open until `close`.
         self._opening = opened_container(source, kind)
         self._container = self._opening.__enter__()
         self.closed = False
@@ -161,7 +161,7 @@ def pyav() -> Any:
         import av.logging
     except ImportError as error:
         raise InputError(EXTRA) from error
-    av.logging.set_level(None)  # FFmpeg's message about damage is in the error
+    av.logging.set_level(None)  # not printed: FFmpeg's message about damage is in the exception
     return av
 
 
@@ -171,7 +171,7 @@ def container_frames(
     """Decode some frames of a video as 8-bit RGB pixels (H W 3), turned upright.
 
     Args:
-        choose: returns the indices of the frames to decode, in order, given the total number of frames.
+        choose: Returns the indices of the frames to decode, in order, given the total number of frames.
     """
     # Packets are counted first, without decoding: most contain one frame.
     with opened_container(content, kind) as container:
@@ -205,6 +205,6 @@ def decoded_frames(content: bytes, kind: str, numbers: Sequence[int]) -> tuple[l
     if not frames:
         raise InputError(f"it is damaged or cut off: it contains {counted(count, 'frames')}; save it again")
     check_seconds(end, announced, MISSING + duration)
-    # A packet may contain no frame: an index beyond the last frame gives the last one.
+    # A packet may contain no frame: an index beyond the last frame stands for the last one.
     last = max(frames)
     return [frames.get(number, frames[last]) for number in numbers], count

@@ -1,8 +1,8 @@
 """Suppression of the messages that C libraries, such as libmpg123 and libtiff, print while they read a damaged file.
 
-The variable `stderr` of glibc, to which they print, is changed while a file is read. File descriptor 2 does not change,
-so nothing that Python, its other threads and other processes write there is lost. In other C runtimes, `stderr` is a
-constant, and their messages are not suppressed.
+They print to glibc's variable `stderr`, which is changed while a file is read. File descriptor 2 does not change, so
+nothing that Python and other processes write to it is lost. In other C runtimes, `stderr` is a constant, and messages
+are not suppressed.
 """
 
 import ctypes

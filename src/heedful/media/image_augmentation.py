@@ -1,4 +1,7 @@
-"""Image augmentation determined by a key: shift, flip, zoom, TrivialAugment (Müller & Hutter 2021), masked patches."""
+"""Random changes of images: zoom, shift, flip, TrivialAugment (Müller & Hutter 2021), erasing, and masked patches.
+
+Each change is determined by a key, so that a resumed run repeats it.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,19 +30,19 @@ def masked_patches(
     return mask.reshape(grid)
 
 
-Change = Callable[[Any, float], Any]  # a Pillow image and a strength to another image
+Change = Callable[[Any, float], Any]  # (Pillow image, strength from -1 to 1) -> changed image
 
 SHEAR = 0.3  # maximum, as a share of the height or width
 SHIFT = 1 / 3  # maximum, as a share of the height or width
-TURN = 30  # degrees
+TURN = 30  # maximum, in degrees
 ENHANCEMENT = 0.9  # factors go from 1 - 0.9 to 1 + 0.9
-MIN_BITS = 4  # bits of a colour value that are always kept
-GREY = 128
+MIN_BITS = 4  # the fewest bits of a colour value that `posterize` keeps
+GREY = 128  # fills the areas that a change leaves empty
 
 
 def trivially_augmented(pixels: Pixels, channels: int, generator: KeyedGenerator) -> Pixels:
-    """Apply a random change to an image (H W C) with 1 or 3 channels, or to all frames concatenated in C."""
-    # A single change, sampled uniformly like its strength: TrivialAugment needs no tuning for a data set.
+    """Apply a random change to an image (H W C) with 1 or 3 channels, or to all frames of a video, joined in C."""
+    # One change, sampled uniformly, as is its strength: TrivialAugment needs no tuning for a data set.
     change, strength = CHANGES[generator.integer(len(CHANGES))], generator.between(-1, 1)
     images = np.split(pixels, pixels.shape[2] // channels, axis=2)
     return np.concatenate([changed(image, change, strength) for image in images], axis=2)
@@ -55,14 +58,14 @@ def grey(image: Any) -> tuple[int, ...]:
 
 
 def moved(image: Any, matrix: tuple[float, float, float, float, float, float]) -> Any:
-    """Interpolate each pixel (x, y) from (a x + b y + c, d x + e y + f), bilinearly."""
+    """Interpolate each pixel (x, y) bilinearly at (a x + b y + c, d x + e y + f), where matrix is (a, ..., f)."""
     library = pillow()
     method, resampling = library.Transform.AFFINE, library.Resampling.BILINEAR
     return image.transform(image.size, method, matrix, resampling, fillcolor=grey(image))
 
 
 def enhanced(name: str) -> Change:
-    """Return the change of a colour property, by the name of its class in Pillow's ImageEnhance."""
+    """Return a change of the property, such as contrast, that a class of Pillow's ImageEnhance controls."""
 
     def change(image: Any, strength: float) -> Any:
         from PIL import ImageEnhance
@@ -100,7 +103,7 @@ CHANGES: tuple[Change, ...] = (
 
 ERASED_AREA = (0.02, 0.33)  # shares of the image (Zhong et al. 2020, section 3.1)
 ERASED_RATIOS = (0.3, 1 / 0.3)  # ratios of the rectangle's height to its width
-ZOOM_RATIOS = (3 / 4, 4 / 3)  # the same for the crop (Szegedy et al. 2015, section 6)
+ZOOM_RATIOS = (3 / 4, 4 / 3)  # ratios of a crop's height to its width (Szegedy et al. 2015, section 6)
 
 
 def augmented(pixels: Pixels, config: ImageConfig, generator: KeyedGenerator) -> Pixels:

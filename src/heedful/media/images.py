@@ -1,4 +1,4 @@
-"""Image files (PNG, JPEG, WebP and others) as resized 8-bit arrays; files that cannot be read raise clear errors.
+"""Image files (PNG, JPEG, WebP and others) as resized 8-bit arrays; a file that cannot be read raises an InputError.
 
 H height, W width, C channels.
 """
@@ -19,13 +19,13 @@ from heedful.media.foreign_messages import without_foreign_messages
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".pgm", ".ppm", ".pnm")
 ENDINGS += (".avif", ".heic", ".heif", ".jp2", ".j2k", ".ico", ".tga")
-# the supported formats of Pillow; others, such as EPS, are programs
+# the formats that Pillow may open; others, such as EPS, contain programs
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM", "AVIF", "JPEG2000", "ICO", "HEIF", "TGA", "MPO")
 HEIC = (b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1")  # brands of files that pillow-heif reads
 # exceptions that Pillow raises for damaged files
 DAMAGE = (EOFError, IndexError, OSError, struct.error, SyntaxError, TypeError, ValueError)
 WHITE = {"I;16": 65_535, "I;16B": 65_535, "I;16L": 65_535, "I": 65_535, "F": 1.0}  # Pillow modes with more than 8 bits
-MAX_SCALED_PIXELS = 2**26  # pixels of an image that is scaled before its middle is cropped
+MAX_SCALED_PIXELS = 2**26  # maximum size of the scaled image from which the middle is cropped
 ORIENTATION = 0x0112  # the EXIF tag for the camera's rotation
 TURNS = {  # transpositions that turn an image upright, by the value of this tag
     2: "FLIP_LEFT_RIGHT",
@@ -53,7 +53,7 @@ def read_image(content: bytes, config: ImageConfig, *, truncated: bool = False) 
         return np.asarray(resized(upright(image), config)).reshape(*config.size, config.channels)
 
 
-MORE_KINDS = {"video": " and, with heedful[media], MP4, MOV, WebM, MKV, AVI"}  # not read by Pillow
+MORE_KINDS = {"video": " and, with heedful[media], MP4, MOV, WebM, MKV, AVI"}  # which PyAV reads, not Pillow
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def opened(content: bytes, max_pixels: int, formats: tuple[str, ...] = FORMATS, 
 def loading(*, truncated: bool) -> Iterator[None]:
     """Make Pillow decode images that are cut off, if `truncated`.
 
-    Pillow has a process-wide switch for this, so only one such image is decoded at a time; then the switch is restored.
+    Pillow has a process-wide switch for this, so only one thread at a time may set it and decode such an image.
     """
     from PIL import ImageFile
 
@@ -141,10 +141,10 @@ def pixels_of(image: Any) -> UInt8[np.ndarray, "H W *C"]:
 def upright(image: Any) -> Any:
     """Turn a Pillow image upright by its EXIF data, composite it onto white if transparent, and convert to 8 bits."""
     library = pillow()
-    image.load()  # turns a TIFF upright and removes its tag
+    image.load()  # for a TIFF, Pillow turns it upright here, and removes the tag
     if turn := TURNS.get(image.getexif().get(ORIENTATION)):
         image = image.transpose(library.Transpose[turn])
-    # Pillow would convert these modes to 8 bits by clipping: most pixels would become white.
+    # Pillow would convert these modes to 8 bits by clipping, and most pixels would become white.
     if image.mode in WHITE:
         values, white = np.asarray(image, dtype=np.float64), WHITE[image.mode]
         if not np.isfinite(values).all():
@@ -175,7 +175,7 @@ def resized(image: Any, config: ImageConfig) -> Any:
 def cropped(image: Any, size: tuple[int, int], resample: Any) -> Any:
     """Scale an image until it covers the size, and crop its centre at whole pixels, as CLIP does.
 
-    The longer side is rounded down, and so is the first pixel of the centre: the processors of Hugging Face and of
+    The longer side is rounded down, and so are the margins before the centre: the processors of Hugging Face and of
     Radford et al. (2021) do the same, so that converted models read the pixels that they were trained on.
     """
     if image.size == size:
@@ -186,7 +186,7 @@ def cropped(image: Any, size: tuple[int, int], resample: Any) -> Any:
     else:
         full = (wide, max(high, int(wide * height / width)))
     left, top = (full[0] - wide) // 2, (full[1] - high) // 2
-    if full[0] * full[1] > MAX_SCALED_PIXELS:  # scale only the centre of a long strip; equal up to rounding
+    if full[0] * full[1] > MAX_SCALED_PIXELS:  # of a long strip, scale only the centre; equal up to rounding
         x, y = width / full[0], height / full[1]
         return image.resize(size, resample, (left * x, top * y, (left + wide) * x, (top + high) * y))
     return image.resize(full, resample).crop((left, top, left + wide, top + high))

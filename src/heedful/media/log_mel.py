@@ -14,11 +14,11 @@ from torch import Tensor
 from heedful.config.modalities import AudioConfig
 from heedful.random_numbers import KeyedGenerator
 
-FLOOR = 1e-10  # the smallest power
-RANGE = 8.0  # powers of ten below the loudest band, at which the spectrum is clamped
+FLOOR = 1e-10  # smaller powers are raised to this, so that they have a logarithm
+RANGE = 8.0  # the spectrum is clamped at this many powers of ten below the loudest band
 LINEAR_UP_TO = 1000.0  # Hz; the mel scale of Slaney's auditory toolbox is linear below, and logarithmic above
 MELS_PER_HERTZ = 3 / 200
-LOG_STEP = math.log(6.4) / 27  # increase of log frequency per mel in the logarithmic part
+LOG_STEP = math.log(6.4) / 27  # increase of ln(frequency) per mel in the logarithmic part
 
 
 def log_mel(samples: Float32[Tensor, " N"], config: AudioConfig) -> Float32[Tensor, "T M"]:
@@ -46,7 +46,7 @@ def mel_bands(mels: int, window: int, rate: int) -> Float[Tensor, "M K"]:
     frequencies = torch.linspace(0, rate / 2, window // 2 + 1, dtype=torch.float64)
     edges = hertz(torch.linspace(0, mel(frequencies)[-1].item(), mels + 2, dtype=torch.float64))
     above, widths = edges[:, None] - frequencies, edges.diff()[:, None]
-    # A triangle for each band: up from the edge before it, down to the edge after it.
+    # The triangle of a band rises from the previous edge to its own, and falls to the next edge.
     rising, falling = -above[:-2] / widths[:-1], above[2:] / widths[1:]
     height = 2 / (edges[2:] - edges[:-2])
     return torch.minimum(rising, falling).clamp(min=0) * height[:, None]

@@ -25,17 +25,17 @@ from heedful.media.log_mel import log_mel, masked
 from heedful.media.videos import from_frames, read_video
 from heedful.random_numbers import KeyedGenerator
 
-MAX_SECONDS = 36_000.0  # maximum length of an audio file that is read in parts
+MAX_SECONDS = 36_000.0  # maximum length of an audio file that is split into parts
 
 
 class Modality(ABC):
     """Base class of modalities: how files become inputs of a model.
 
     Attributes:
-        endings: file extensions.
-        noun: name of one file in messages.
-        window: number of files that a predictor decodes at a time.
-        mixup: strength of mixup, 0 for none.
+        endings: File extensions.
+        noun: Name of one file in messages.
+        window: Number of files that a predictor decodes at a time.
+        mixup: Strength of mixup, 0 for none.
     """
 
     endings: ClassVar[tuple[str, ...]]
@@ -131,16 +131,15 @@ class Videos(Images):
 
     def augmented(self, decoded: np.ndarray, generator: KeyedGenerator) -> Float32[Tensor, "T H W C"]:
         frames, height, width, channels = decoded.shape
-        # (T H W C) to (H W T*C), because the channels of an image are augmented in the same way.
+        # (T H W C) -> (H W T*C): frames become channels of an image, which are all augmented in the same way.
         stack = decoded.transpose(1, 2, 0, 3).reshape(height, width, -1)
-        # One call for all frames draws each random number once: different changes of the frames would destroy the
-        # motion.
+        # One call for all frames samples one change for all of them: separate changes would destroy the motion.
         result = augmented(stack, self.config, generator).reshape(height, width, frames, channels)
         return self.features(result.transpose(2, 0, 1, 3))
 
 
 class AudioClips(Modality):
-    """Audio clips: samples of one channel, which a model reads as frames of a log-mel spectrum or of samples."""
+    """Audio clips: samples of one channel, which a model reads as log-mel frames or as frames of samples."""
 
     endings = audio.ENDINGS
     noun = "audio file"

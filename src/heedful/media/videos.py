@@ -15,7 +15,7 @@ from heedful.media.containers import HEAD, VIDEO_ENDINGS, container_format, cont
 from heedful.media.images import check_size, from_pixels, image_of, opened, resized, upright
 
 ENDINGS = (".gif", ".webp", ".png", ".apng", *VIDEO_ENDINGS)
-FORMATS = ("GIF", "WEBP", "PNG")  # animated formats in Pillow
+FORMATS = ("GIF", "WEBP", "PNG")  # formats of animated images in Pillow
 
 Frames = UInt8[np.ndarray, "T H W C"]
 
@@ -23,7 +23,7 @@ Frames = UInt8[np.ndarray, "T H W C"]
 def sampled_frames(count: int, config: VideoConfig) -> Sequence[int]:
     """Return the indices of the frames to read out of `count`: the middle frame of each of several equal parts.
 
-    If there are too few frames to fill the last tubelet, some are read twice.
+    A video with too few frames to fill its last tubelet has some frames twice.
     """
     check_frames(count, config)
     parts = config.read(count)
@@ -33,13 +33,13 @@ def sampled_frames(count: int, config: VideoConfig) -> Sequence[int]:
 def read_video(content: bytes, video: VideoConfig, image: ImageConfig) -> Frames:
     """Decode the bytes of a video or of an animated image as frames (T H W C), each resized like an image.
 
-    A still image is a video of one frame. The duration of frames is ignored.
+    A still image is a video of one frame. Frames count equally, whatever their durations.
     """
     if kind := container_format(content[:HEAD]):
         frames = container_frames(content, kind, image.max_pixels, lambda count: sampled_frames(count, video))
         return np.stack([from_pixels(frame, image) for frame in frames])
     with opened(content, image.max_pixels, FORMATS, "video") as animation:
-        # Still image formats have no such attribute.
+        # Pillow's images in still formats have no `n_frames`.
         count = getattr(animation, "n_frames", 1)
         frames = []
         for number in [*sampled_frames(count, video), count - 1]:  # the last one too: it reveals a truncated file

@@ -2,6 +2,7 @@
 
 The network (Silero Team 2021-2025, MIT licence) comes from the package silero-vad: a Fourier transform, four
 convolutions and an LSTM compute the probability of speech for each 32 ms of audio at 16 kHz.
+
 N samples, C chunks of 512 samples, F frequencies, D features.
 """
 
@@ -23,19 +24,19 @@ from heedful.media.audio_reader import AudioReader
 
 PACKAGE, WEIGHTS = "silero_vad", "data/silero_vad_16k.safetensors"
 RATE = 16_000  # samples per second that the network expects
-CHUNK, CONTEXT, MIRRORED = 512, 64, 64  # samples in a chunk, of the chunk before it, and mirrored at its end
+CHUNK, CONTEXT, MIRRORED = 512, 64, 64  # samples of a chunk, before it from the last chunk, and mirrored at its end
 PIECE = 1024  # chunks processed at a time: 33 seconds
 SPEECH, PAUSE = 0.4, 0.25  # speech begins at or above the first probability, and ends below the second
 MIN_RATE = 8000  # minimum samples per second of audio in which the network detects speech
 MAX_PAUSE = 2.0  # seconds without speech within a stretch
 MARGIN = 0.4  # seconds before and after speech that belong to its stretch
-MIN_CHUNKS = 3  # shorter speech is a click
+MIN_CHUNKS = 3  # in speech; anything shorter is a click
 
 Stretches = list[tuple[int, int]]  # beginning and end, in samples
 
 
 class SpeechNetwork(nn.Module):
-    """Network of silero-vad for 16 kHz; its modules have the names in silero-vad's weights."""
+    """Network of silero-vad for 16 kHz; its modules have the names that silero-vad's weight file uses."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +49,7 @@ class SpeechNetwork(nn.Module):
         self.final_conv = nn.Conv1d(128, 1, 1)
 
     def features(self, chunks: Float32[Tensor, "C N"]) -> Float32[Tensor, "C D"]:
-        # Convolving with sines and cosines is a Fourier transform: (C, 258, T), all real parts and then the imaginary.
+        # Convolving with sines and cosines is a Fourier transform: (C, 258, 4), real parts before imaginary parts.
         spectrum = self.stft_conv(F.pad(chunks[:, None], (0, MIRRORED), mode="reflect"))
         # (C, 258, 4) -> (C, 129, 4): magnitudes. The strides of conv2 and conv3 then reduce the four frames to one.
         x = torch.linalg.vector_norm(spectrum.unflatten(1, (2, -1)), dim=1)
@@ -82,7 +83,7 @@ def speech_network() -> SpeechNetwork:
     weights = network_weights()
     if weights is None:
         raise InputError("speech is detected with silero-vad, which is not installed: pip install 'heedful[speech]'")
-    with torch.random.fork_rng(devices=[]):  # random initial weights do not advance the caller's generator
+    with torch.random.fork_rng(devices=[]):  # initialisation must not advance the caller's generator
         network = SpeechNetwork()
     network.load_state_dict(load_file(weights))
     return network.eval().requires_grad_(False)
@@ -93,7 +94,7 @@ def speech_probabilities(pieces: Iterable[Samples]) -> Iterator[Float32[np.ndarr
     """Compute the probability of speech for each chunk of 32 ms.
 
     Args:
-        pieces: samples at 16 kHz in order, each piece except the last consisting of whole chunks.
+        pieces: Samples at 16 kHz in order, each piece except the last consisting of whole chunks.
     """
     network, state = speech_network(), None
     context = torch.zeros(CONTEXT)

@@ -1,4 +1,4 @@
-"""Metrics, one module per kind of output; those of translations can be imported from here."""
+"""Metrics, one module per kind of output. The translation metrics can be imported from here."""
 
 from typing import TYPE_CHECKING
 

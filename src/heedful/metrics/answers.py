@@ -26,7 +26,7 @@ WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 def exact_match(prediction: str, references: Sequence[str], language: str = "en") -> float:
     """Return 1 if a predicted answer has the same tokens as one of the references, else 0.
 
-    A question without an answer has no references, and the prediction for it is "" (Rajpurkar et al. 2018).
+    A question without an answer has no references, and its correct prediction is "" (Rajpurkar et al. 2018).
     """
     tokens = _tokenizer(language)
     return max(float(tokens(prediction) == tokens(reference)) for reference in references or [""])
@@ -67,7 +67,7 @@ TOKENS = {"en": _english, "zh": _chinese}
 
 
 def answer_language(code: str) -> str:
-    """Return the language whose rules compare answers in a language: "zh" for Chinese, else "en"."""
+    """Return the rules that apply to answers in a language: "zh" for Chinese, otherwise "en"."""
     return "zh" if base_language(code) in CHINESE else "en"
 
 

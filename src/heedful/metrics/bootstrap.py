@@ -40,9 +40,9 @@ class Comparison:
         name: Name of the metric.
         baseline: Score of the baseline system.
         system: Score of the other system, on the same resamples.
-        difference: Score of the system minus that of the baseline, computed on each resample.
-        p_value: How often chance alone would produce a difference at least this large.
-        signature: sacrebleu's signature, for translation metrics.
+        difference: Score of the system minus score of the baseline, on each resample.
+        p_value: Estimated probability that chance alone produces a difference at least this large.
+        signature: Sacrebleu's signature, for translation metrics.
         lower_is_better: True if a lower score is better.
     """
 
@@ -72,11 +72,11 @@ class ExampleScores:
 
     Attributes:
         count: The number of examples or, if only groups of examples are independent, of groups.
-        measure: Computes the scores, by name, of the examples or groups with these indices, int64, which may repeat.
+        measure: Computes the scores, by name, of examples or groups given by their indices, int64, which may repeat.
         classes: The report with scores for each class; None if the outputs are not classes.
         whole: All scores of the whole test set, by name, including those that cannot be resampled; None if `measure`
             computes all of them.
-        each: For scores that are means, by name, the scores of each example.
+        each: The score of each example, by name, for the scores that are means over examples.
     """
 
     count: int
@@ -87,7 +87,7 @@ class ExampleScores:
 
     @property
     def scores(self) -> dict[str, float]:
-        """Scores of the whole test set, by name, that can be resampled."""
+        """Scores of the whole test set, by name, except those that cannot be resampled."""
         return self.measure(np.arange(self.count))
 
 
@@ -130,8 +130,8 @@ def mean_scores(
 
     Args:
         per_example: For each score, a number per example.
-        groups: The index of the group of each example. Only groups are independent, so a group is sampled as a whole
-            and counts as one example.
+        groups: The group index of each example; None if all examples are independent. Only groups are independent, so
+            a group is sampled as a whole and counts as one example.
     """
     columns = {name: np.asarray(values, np.float64) for name, values in per_example.items()}
     (count,) = {len(values) for values in columns.values()}
@@ -140,7 +140,7 @@ def mean_scores(
     sums = {name: np.bincount(members, values) for name, values in columns.items()}
 
     def measure(numbers: np.ndarray) -> dict[str, float]:
-        # A mean over examples, not over groups: in the score of the whole test set, large groups also weigh more.
+        # A mean over examples, not over groups, so that large groups weigh more, as in the score of the whole test set.
         examples = sizes[numbers].sum()
         return {name: float(values[numbers].sum() / examples) for name, values in sums.items()}
 
@@ -149,7 +149,7 @@ def mean_scores(
 
 @dataclass(frozen=True)
 class BootstrapScores:
-    """Scores of a system on a test set and on resamples of it, by name; plain numbers that can be stored as JSON.
+    """Scores of a system on a test set and on resamples of it, by name, as plain numbers that JSON can represent.
 
     Two systems with the same count, number of samples and seed are scored on the same resamples.
     """
@@ -230,7 +230,7 @@ def bootstrap_interval(
             `lambda numbers: scores[numbers].mean()`.
         count: The number of examples in the test set.
         samples: The number of resamples, each with `count` examples sampled with replacement.
-        level: The share of resamples whose score lies in the interval.
+        level: The share of resamples with a score in the interval.
         seed: The random seed.
     """
     if count < 1 or samples < 1 or not 0 < level < 1:
@@ -244,7 +244,10 @@ def bootstrap_interval(
 
 
 def draw_examples(count: int, sample: int, seed: int) -> np.ndarray:
-    """Sample the examples of a resample; they depend only on the arguments, so that two systems get the same."""
+    """Draw the examples of one resample with replacement: `count` indices, int64.
+
+    They depend only on the arguments, so that two systems are scored on the same resamples.
+    """
     raw = np.random.Philox(np.random.SeedSequence((seed, sample))).random_raw(count)
     # The remainder is biased towards small numbers, but only by a share of less than count / 2^64.
     return (raw % np.uint64(count)).astype(np.int64)

@@ -17,7 +17,7 @@ from heedful.errors import InputError
 from heedful.metrics.metric import Metric, Outputs
 from heedful.wording import counted
 
-MAX_COLUMNS = 12  # classes in a confusion matrix that is printed in full, instead of the most frequent confusions
+MAX_COLUMNS = 12  # classes in a confusion matrix; with more, only the most frequent confusions are printed
 MAX_CONFUSIONS = 10
 MIN_ITEMS = 10  # with fewer, the same class may be predicted for all by chance
 MAX_NAME_WIDTH = 24  # characters of a class name in a printed table
@@ -114,7 +114,8 @@ def matthews(matrix: np.ndarray) -> float:
     total = int(matrix.sum())
     expected = [int(n) for n in matrix.sum(1)]  # Python's integers do not overflow
     predicted = [int(n) for n in matrix.sum(0)]
-    # R_K = (c s - sum p_k t_k) / sqrt((s^2 - sum p_k^2) (s^2 - sum t_k^2)), with c correct examples of s.
+    # R_K = (c s - sum p_k t_k) / sqrt((s^2 - sum p_k^2) (s^2 - sum t_k^2)): c of s examples are correct, p_k are
+    # predicted as class k, and t_k belong to it.
     covariance = int(np.trace(matrix)) * total - sum(i * j for i, j in zip(expected, predicted, strict=True))
     spread = [total**2 - sum(n * n for n in counts) for counts in (expected, predicted)]
     return max(-1.0, min(1.0, covariance / (spread[0] ** 0.5 * spread[1] ** 0.5))) if all(spread) else 0.0
@@ -158,7 +159,7 @@ class ClassReport:
     Attributes:
         counts: The counts of correct, predicted and expected items of each class; the expected count is its support.
         labels: The names of the rows and columns of the matrix.
-        matrix: int64, shape (C, C): row i, column j counts the items of class i that are predicted as class j.
+        matrix: Int64, shape (C, C): row i, column j counts the items of class i that are predicted as class j.
         unit: What the matrix counts, in the plural.
     """
 
@@ -169,7 +170,7 @@ class ClassReport:
 
     @property
     def absent(self) -> list[str]:
-        """Classes without an example in the test set, whose recognition is not measured by any score."""
+        """Classes without an example in the test set; no score shows how well they are recognised."""
         return [label for label, tally in self.counts.items() if not tally.expected]
 
     @property
@@ -261,7 +262,7 @@ def short(label: str) -> str:
     return label if len(label) <= MAX_NAME_WIDTH else f"{label[: MAX_NAME_WIDTH - 1]}…"
 
 
-def absence(labels: Iterable[str], where: str) -> str | None:
+def missing_classes_warning(labels: Iterable[str], where: str) -> str | None:
     """Return a warning that classes have no examples in a set, or None if there are no such classes."""
     missing = list(labels)
     if not missing:
@@ -273,7 +274,7 @@ def absence(labels: Iterable[str], where: str) -> str | None:
     )
 
 
-def sameness(report: ClassReport, model: str, where: str) -> str | None:
+def single_class_warning(report: ClassReport, model: str, where: str) -> str | None:
     """Return a warning if a model predicts only one class for a set with several; None otherwise, or for a tiny set."""
     matrix, items = report.matrix, int(report.matrix.sum())
     predicted = np.flatnonzero(matrix.sum(0))

@@ -25,7 +25,7 @@ def pearson(predicted: Numbers, expected: Numbers) -> float:
     # Compared exactly: rounding can give a constant row a tiny variance, and its correlation would be random.
     if (x == x[0]).all() or (y == y[0]).all():
         return float("nan")
-    # Centred and scaled to length 1; divided by the largest value first, otherwise squares would overflow.
+    # Centre, then scale to length 1. Dividing by the largest value first keeps the squares from overflowing.
     x, y = (values - values.mean() for values in (x, y))
     x, y = (values / np.abs(values).max() for values in (x, y))
     return float(np.clip((x / np.linalg.norm(x)) @ (y / np.linalg.norm(y)), -1, 1))

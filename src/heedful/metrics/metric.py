@@ -1,8 +1,9 @@
 """Metrics, and the model outputs that they are computed from; the registry lists all metrics by name.
 
-A metric is computed from the `Outputs` of a model on a test set. How it is resampled, for confidence intervals and
-significance tests, follows from what it computes: a number or a row of counts for each example, which are computed once
-and combined for any resample; or one number for a whole set of outputs, which is computed anew for each resample.
+A metric is computed from the `Outputs` of a model on a test set. Confidence intervals and significance tests need its
+score on many resamples of the test set. If a metric computes a number or a row of counts for each example, these are
+computed once and combined for each resample. If it computes a single number from all outputs, it is computed again for
+each resample.
 """
 
 from abc import ABC
@@ -21,7 +22,7 @@ from heedful.wording import either
 if TYPE_CHECKING:
     from heedful.metrics.classes import ClassReport
 
-LOSSES = ("loss", "perplexity", "byte_perplexity", "next_sentence_loss", "rmse")  # scores from a task's objective
+LOSSES = ("loss", "perplexity", "byte_perplexity", "next_sentence_loss", "rmse")  # scores of a task's objective
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,10 @@ class Outputs(ABC):
         return replace(self, **selection)
 
     def groups(self) -> np.ndarray | None:
-        """Return the index of each example's group, which is resampled as a whole, or None if there are no groups."""
+        """Return the group index of each example, int64, (N,); None if all examples are independent.
+
+        A group is resampled as a whole.
+        """
         return None
 
     def report(self) -> "ClassReport | None":
@@ -66,7 +70,7 @@ class Metric:
 
     Attributes:
         compute: Computes the score from outputs or, with `total`, a number or a row of counts for each example. A score
-            of None, which is undefined for these outputs, is left out.
+            that is undefined for these outputs is None, and is left out.
         total: Computes the score from the rows of any examples, which may repeat; None if `compute` returns the score.
         lower_is_better: True if a lower score is better.
         resampled: False if repeated examples would distort the score, as with the diversity of texts.
@@ -121,7 +125,10 @@ def is_computed(name: str, kind: str) -> bool:
 
 
 def registered_name(name: str, kind: str) -> str | None:
-    """Return the registry name of a metric for one kind of outputs; packages may register it without the kind."""
+    """Return the registry name of a metric for one kind of outputs; None if it is not registered.
+
+    A metric that another package registers need not have the kind in its name.
+    """
     return next((key for key in (f"{kind}.{name}", name) if key in METRICS), None)
 
 

@@ -51,10 +51,10 @@ def mean_reciprocal_rank(rankings: Sequence[Ranking]) -> float:
 
 
 def ndcg_at(rankings: Sequence[Ranking], k: int) -> float:
-    """Return nDCG at k: the discounted cumulative gain over that of the best order (Järvelin & Kekäläinen 2002).
+    """Return nDCG at k: discounted cumulative gain divided by its maximum over all orders (Järvelin & Kekäläinen 2002).
 
-    DCG@k = sum over ranks i = 1 ... k of gain_i / log2(i + 1). The discount is the usual one, which the paper does not
-    apply to the first two ranks; the gain is the paper's, not 2^gain - 1 (Burges et al. 2005).
+    DCG@k = sum over ranks i = 1 ... k of gain_i / log2(i + 1). This discount is the usual one; the paper's leaves the
+    first two ranks undiscounted. The gain is the paper's, not 2^gain - 1 (Burges et al. 2005).
     """
     return float(np.mean([_dcg(gains[:k]) / _dcg(np.sort(gains)[::-1][:k]) for gains in _checked(rankings, k)]))
 
@@ -79,7 +79,7 @@ class Rankings(Outputs):
 
     Attributes:
         places: For each query, the ranks of its relevant candidates, in ascending order.
-        candidates: The number of candidates.
+        candidates: The number of candidates, which is the same for every query.
     """
 
     kind = "rankings"
@@ -123,20 +123,24 @@ class Matches(Outputs):
     texts: np.ndarray
 
     def groups(self) -> np.ndarray:
-        """Return groups of examples that share an image or a text, because their results are not independent."""
+        """Return the group index of each example, (N,).
+
+        Examples that share an image or a text are in one group, because their results are not independent.
+        """
         return connected(self.images, self.texts)
 
     def scored(self, side: Literal["text", "image"], measure: Callable[[Sequence[Ranking]], float]) -> np.ndarray:
         """Score the ranking of each example, of texts or of images, (N,)."""
-        # (distinct images or texts,) -> (N,): each is ranked once, and its score is that of all its examples.
+        # (distinct images or texts,) -> (N,): each is scored once, and all its examples share the score.
         rankings, numbers = (self.text, self.images) if side == "text" else (self.image, self.texts)
         return np.array(rankings.scored(measure))[numbers]
 
 
 def connected(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Number groups of N pairs in the order of their first pair: pairs that share a side are in the same group.
+    """Return the group index of each of N pairs, (N,): pairs that share a side are in the same group.
 
-    Equal sides have equal numbers in `first` (N,) and `second` (N,).
+    `first` and `second`, each (N,), have equal numbers for equal sides. Groups are numbered in the order of their first
+    pair.
     """
     # Each pair takes the lowest group of its sides, until nothing changes.
     groups = np.arange(len(first))
@@ -155,7 +159,7 @@ def _of_side(side: Literal["text", "image"], measure: Callable[[Sequence[Ranking
 
 
 def mean_of_both_ranks(matches: Matches) -> np.ndarray:
-    """Compute the mean of both reciprocal ranks of each example, (N,)."""
+    """Return the mean of the reciprocal ranks of each example's text and image, (N,)."""
     return (matches.scored("text", mean_reciprocal_rank) + matches.scored("image", mean_reciprocal_rank)) / 2
 
 

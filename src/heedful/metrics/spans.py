@@ -17,15 +17,16 @@ Tags = Sequence[Sequence[str]]
 
 
 def span_tally(predicted: Tags, expected: Tags) -> F1Counts:
-    """Return precision, recall and F1 over all tagged spans, as the script conlleval does (there from 0 to 100).
+    """Count the correct, predicted and expected spans.
 
-    Tags of a sentence that violate their scheme are divided into spans as in conlleval.
+    Precision, recall and F1 equal those of the conlleval script, which gives percentages. Tags that violate the tagging
+    scheme are split into spans as in conlleval.
     """
     return F1Counts(*(counts.total() for counts in _count(predicted, expected)))
 
 
 def span_tallies(predicted: Tags, expected: Tags) -> dict[str, F1Counts]:
-    """Return precision, recall and F1 of tagged spans for each kind of span, by kind in alphabetical order."""
+    """Count the tagged spans of each kind, for precision, recall and F1; the kinds are in alphabetical order."""
     correct, predictions, references = _count(predicted, expected)
     kinds = sorted(predictions | references)
     return {kind: F1Counts(correct[kind], predictions[kind], references[kind]) for kind in kinds}

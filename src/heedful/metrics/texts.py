@@ -30,8 +30,8 @@ class Texts(Outputs):
     """Texts that a model generated, and their references.
 
     Attributes:
-        outputs: The texts.
-        references: The reference of each.
+        outputs: The generated texts.
+        references: The reference of each output.
         language: The language of the references, such as "de", which determines how some metrics split text into words.
         lowercase: True if the model generates lower-cased text, so that case does not count.
         form: The Unicode normal form of the model's outputs.
@@ -59,7 +59,7 @@ class Texts(Outputs):
 
 
 def equal_words(texts: Texts) -> list[bool]:
-    """Return True for each output that equals its reference word for word; spaces do not count."""
+    """Return, for each output, True if it equals its reference word for word; the amount of whitespace is ignored."""
     return [output.split() == reference.split() for output, reference in texts.pairs()]
 
 
@@ -79,7 +79,7 @@ def edit_distance(output: Sequence[str], reference: Sequence[str]) -> int:
 def word_errors(outputs: Sequence[str], references: Sequence[str]) -> np.ndarray:
     """Count the word edits that turn each output into its reference, and the words of the reference, int64, (N, 2).
 
-    Words are separated by spaces. Case and punctuation count; to ignore them, normalise the texts first.
+    Words are separated by whitespace. Case and punctuation count; to ignore them, normalise the texts first.
     """
     return _errors([output.split() for output in outputs], [reference.split() for reference in references], "words")
 
@@ -105,16 +105,16 @@ def error_rate(edits: int, length: int) -> float:
 
 
 def rouge_n(summary: str, reference: str, n: int) -> F1Counts:
-    """Return ROUGE-N, from the n-grams that a summary shares with its reference (section 2).
+    """Return the counts for ROUGE-N: n-grams that a summary shares with its reference (Lin 2004, section 2).
 
-    An n-gram counts as often as it occurs in both.
+    A repeated n-gram counts as often as it occurs in both texts.
     """
     summary_grams, reference_grams = _grams(_tokens(summary), n), _grams(_tokens(reference), n)
     return F1Counts((summary_grams & reference_grams).total(), summary_grams.total(), reference_grams.total())
 
 
 def rouge_l(summary: str, reference: str) -> F1Counts:
-    """Return ROUGE-L, from the longest common subsequence of the tokens of two texts (section 3.1).
+    """Return the counts for ROUGE-L: the longest common subsequence of tokens of two texts (Lin 2004, section 3.1).
 
     Line breaks are ignored.
     """
@@ -123,7 +123,7 @@ def rouge_l(summary: str, reference: str) -> F1Counts:
 
 
 def rouge_lsum(summary: str, reference: str) -> F1Counts:
-    """Return ROUGE-Lsum, from the union of longest common subsequences of sentences (section 3.2).
+    """Return the counts for ROUGE-Lsum: the union of longest common subsequences of sentences (Lin 2004, section 3.2).
 
     Each line is a sentence. A token of the reference counts as correct if it is in a longest common subsequence of its
     sentence and any sentence of the summary; no token counts more often than it occurs in either text.
@@ -160,7 +160,7 @@ def _common(first: Sequence[str], second: Sequence[str]) -> list[int]:
 
     If there are several, rouge-score's choice is used, because the union in ROUGE-Lsum depends on it.
     """
-    # lengths[i][j]: length of the longest common subsequence of the first i and the first j tokens
+    # lengths[i][j]: length of the longest common subsequence of first[:i] and second[:j]
     lengths = [[0] * (len(second) + 1)]
     for token in first:
         above, row = lengths[-1], [0]
@@ -174,7 +174,7 @@ def _common(first: Sequence[str], second: Sequence[str]) -> list[int]:
         if first[i - 1] == second[j - 1]:
             i, j = i - 1, j - 1
             indices.append(i)
-        # If both are equally long, a token of `first` is left out, as in rouge-score's `_backtrack_norec`.
+        # On a tie, a token of `first` is skipped, as in rouge-score's `_backtrack_norec`.
         elif lengths[i][j - 1] > lengths[i - 1][j]:
             j -= 1
         else:

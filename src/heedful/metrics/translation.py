@@ -28,8 +28,8 @@ from heedful.wording import counted
 LOWER_CASED = ("bleu-lc", "chrf-lc")  # metrics that lower-case both sides; TER always ignores case
 METRICS = ("bleu", "chrf", "ter", "tokenised-bleu", *LOWER_CASED)
 
-MIN_LOWER_CASED_LINES = 10  # minimum number of lines without upper-case letters that show that a text is lower-cased
-MIN_KANA = 0.05  # share of letters above which a text with Chinese characters is Japanese
+MIN_LOWER_CASED_LINES = 10  # minimum number of lines with lower-case letters to decide that a text is lower-cased
+MIN_KANA = 0.05  # share of kana among the letters above which a text with Chinese characters is Japanese
 
 NormalForm = Literal["NFC", "NFKC"]
 
@@ -61,10 +61,10 @@ TOKENIZER_SCRIPTS = {  # scripts that a tokenizer is made for; other tokenizers 
 
 @dataclass(frozen=True, kw_only=True)
 class Scoring:
-    """Settings of translation scores: metrics, target language, lower-casing; TER ignores case in every setting.
+    """Settings of translation scores: metrics, target language, lower-casing and Unicode normal form.
 
-    If any text is not in the Unicode normal form `form`, both sides are normalised, so that letters that look alike are
-    equal; the signature then contains the form.
+    If any text is not in the normal form `form`, both sides are normalised, so that letters that look alike are equal.
+    The signature then contains the form. TER ignores case in every setting.
     """
 
     metrics: tuple[str, ...] = ("bleu", "chrf", "ter")
@@ -134,7 +134,8 @@ def has_capitals(texts: Sequence[Sequence[str]]) -> bool:
 def script_warning(lines: Iterable[str], tokenizer: str) -> str | None:
     """Return a warning if most letters of a text are in a script that a BLEU tokenizer is not made for; else None.
 
-    Some scripts have no spaces between words. `tokenizer` is sacrebleu's name, such as "13a" or "zh".
+    Without spaces between words, such a tokenizer takes a whole line for one word. `tokenizer` is sacrebleu's name for
+    it, such as "13a" or "zh".
     """
     letters = count_letters(lines)
     unfit_scripts = set(letters) - TOKENIZER_SCRIPTS[tokenizer] if tokenizer in TOKENIZER_SCRIPTS else SCRIPT_LANGUAGES
@@ -200,7 +201,7 @@ def resampled(
     Returns the scores and sacrebleu's signature. Texts must be in the Unicode normal form of `scoring`.
     """
     metric = _metric(name, scoring)
-    # Only a sacrebleu result has the name with its settings, such as "chrF2": one sentence is enough for it.
+    # Only a sacrebleu result has the full name, such as "chrF2"; one sentence is enough to get it.
     title = _title(name, metric.corpus_score(hypotheses[:1], [lines[:1] for lines in references]).name)
     counts = np.array(metric._extract_corpus_statistics(hypotheses, references))
 

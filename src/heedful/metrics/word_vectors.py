@@ -1,7 +1,4 @@
-"""Evaluation of word vectors: correlation with human judgements of similarity, and accuracy on analogies.
-
-N pairs or questions.
-"""
+"""Evaluation of word vectors: correlation with human judgements of similarity, and accuracy on analogies."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -37,7 +34,7 @@ class SimilarityScore:
 
 @dataclass(frozen=True)
 class AnalogyScore:
-    """Results on those analogies of a section whose four words all have vectors."""
+    """Results on a section of analogies; those whose four words all have vectors are covered."""
 
     section: str
     right: int
@@ -46,16 +43,16 @@ class AnalogyScore:
 
     @property
     def accuracy(self) -> float:
-        """Share of correct answers among the questions that are covered; NaN if there are none."""
+        """Share of correct answers among the covered questions; NaN if none is covered."""
         return self.right / self.covered if self.covered else nan
 
 
 def read_judgements(path: Path) -> list[Judgement]:
     """Read judgements: two words and a number on each line, separated by tabs or, without tabs, by commas or spaces.
 
-    The judgement is the first column with a number in the first two lines: SimLex-999 has the part of speech before it,
-    and WordSim-353 numbers the columns of its judges. Lines that begin with #, a first line of column names,
-    and other columns are ignored.
+    The judgement is the first column after the words with a number in either of the first two lines: in SimLex-999, the
+    part of speech precedes it, and in WordSim-353, the header numbers the judges' columns after it. Lines that begin
+    with #, a first line of column names, and other columns are ignored.
     """
 
     def number_in(fields: Sequence[str], column: int) -> float:  # NaN for anything except a finite number
@@ -121,7 +118,7 @@ def analogy_scores(
 ) -> Iterator[AnalogyScore]:
     """Yield the score of each section of analogies from `read_analogies`.
 
-    Only the first `among` words, by default all, are possible answers; questions with other words do not count.
+    Only the first `among` words, by default all, are possible answers; questions with other words are not covered.
     """
     limit = len(space.words) if among is None else among
     for name, questions in sections.items():

@@ -1,6 +1,6 @@
 """Scaled dot-product and multi-head attention (Vaswani et al. 2017, section 3.2), with grouped-query attention.
 
-B batch, T queries, S keys, D model, H query heads, G key and value heads, K key size, U value size.
+B batch, T queries, S keys, D model, H query heads, G key and value heads, K key size, U value size, N source tokens.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from heedful.nn.dropout import Dropout, dropout
 from heedful.nn.kv_cache import KeysValues
 from heedful.nn.positions import Rotation, unrotated
 
-MASKED_SCORE = -1e9  # in place of minus infinity: its softmax is exactly 0, but a fully masked row stays finite
+MASKED_SCORE = -1e9  # instead of minus infinity: the weight is exactly 0 too, but a fully masked row stays finite
 HALF_MASKED_SCORE = -3e4  # the same in float16, where it does not overflow even if a score is added
 MIN_SOFTMAX_KEYS = 16  # float32 numbers in the widest register of a CPU
 MAX_PLAIN_KEYS = 256  # up to here, torch's fused kernel is not faster than the plain formula on a CPU
@@ -30,7 +30,7 @@ def scaled_dot_product(
 ) -> tuple[Float[Tensor, "B H T U"], Float[Tensor, "B H T S"]]:
     """Compute scaled dot-product attention, softmax(q k^T / sqrt(K) + bias) v (section 3.2.1).
 
-    Dropout with probability `p` is applied to the attention weights, which are returned as they were before dropout.
+    Dropout with probability `p` is applied to the attention weights; the returned weights are those before dropout.
     """
     # Where a query may not attend, the bias is so negative that e^(score + bias) is exactly 0: see `masked_score`.
     weights = softmax(scaled_scores(q, k) + bias)
@@ -52,7 +52,7 @@ def mix(weights: Float[Tensor, "B H T S"], v: Float[Tensor, "B G S U"]) -> Float
 
 
 def softmax(scores: Float[Tensor, "B H T S"]) -> Float[Tensor, "B H T S"]:
-    """Compute the softmax over the keys, in at least float32 and over at least 16 keys.
+    """Compute the softmax over the keys, in float32 or float64, with rows of fewer than 16 keys padded to 16.
 
     For rows as short as sentences, torch's bfloat16 kernel takes up to ten times as long, and so does its float32
     kernel for rows that do not fill a register.
@@ -60,7 +60,7 @@ def softmax(scores: Float[Tensor, "B H T S"]) -> Float[Tensor, "B H T S"]:
     keys, dtype = scores.size(-1), torch.promote_types(scores.dtype, torch.float32)
     if keys >= MIN_SOFTMAX_KEYS:
         return torch.softmax(scores, dim=-1, dtype=dtype).to(scores.dtype)
-    # Keys at minus infinity add nothing to the sum.
+    # Padding with minus infinity adds nothing to the sum.
     padded = F.pad(scores, (0, MIN_SOFTMAX_KEYS - keys), value=-torch.inf)
     return torch.softmax(padded, dim=-1, dtype=dtype)[..., :keys].to(scores.dtype)
 
@@ -71,12 +71,12 @@ def masked_softmax(scores: Float[Tensor, "B T N"], padding_mask: Bool[Tensor, "B
 
 
 def masked_score(like: Tensor) -> float:
-    """Return the score of masked keys, which depends on the dtype that computations with `like` use."""
+    """Return the score of masked keys for the dtype in which products with `like` are computed."""
     return HALF_MASKED_SCORE if computes_in_half(like) else MASKED_SCORE
 
 
 def computes_in_half(x: Tensor) -> bool:
-    """Return True if products with a tensor use float16 (at most 65,504), because of its dtype or of autocast."""
+    """Return True if products with a tensor are computed in float16, whose largest number is 65,504."""
     if x.dtype == torch.float16:
         return True
     device = x.device.type
@@ -110,7 +110,7 @@ class Attention(nn.Module):
     With G < H key and value heads, each serves H / G query heads: grouped-query attention (Ainslie et al. 2023).
 
     Attributes:
-        attention_fn: computes the output of all heads; the inspector replaces it to record scores and weights.
+        attention_fn: Computes the output of all heads; the inspector replaces it to record scores and weights.
     """
 
     parameter_kind = "self-attention"
@@ -127,7 +127,7 @@ class Attention(nn.Module):
         self.v = nn.Linear(config.d_model, self.kv_heads * d_v, bias=config.attention_bias)
         self.out = nn.Linear(self.heads * d_v, config.d_model, bias=config.attention_bias)
         self.scales = config.scale_scores
-        self.dropout = Dropout(config.attention_dropout)  # only its p is used: the weights are inside attention_fn
+        self.dropout = Dropout(config.attention_dropout)  # only its p is used: the weights exist only in attention_fn
         self.attention_fn: Callable[..., Tensor] = attend
 
     def forward(
@@ -145,7 +145,7 @@ class Attention(nn.Module):
     def queries(self, x: Float[Tensor, "B T D"], rotate: Rotation = unrotated) -> Float[Tensor, "B H T K"]:
         """Project the hidden states of T tokens to queries."""
         q = rotate(split(self.q(x), self.heads))
-        # The kernels divide scores by sqrt(K), which this factor undoes.
+        # The kernels divide all scores by sqrt(K); without `scale_scores`, this factor cancels it.
         return q if self.scales else q * q.size(-1) ** 0.5
 
     def keys_values(self, context: Float[Tensor, "B S D"], rotate: Rotation = unrotated) -> KeysValues:

@@ -31,12 +31,12 @@ def dropout(x: Tensor, p: float) -> Tensor:
 def keep_mask(x: Tensor, p: float) -> Tensor:
     """Sample a dropout mask like `x`: 0 with probability `p`, 1 / (1 - p) elsewhere, so that its mean is 1.
 
-    On a CPU, one 64-bit random number serves four values, and the sign of a 16-bit sum decides whether each is kept: a
-    comparison and the conversion of its booleans would take six times as long.
+    On a CPU, one 64-bit random number serves four values, and the sign of a 16-bit sum decides whether a value is kept.
+    A comparison, whose booleans would have to be converted, takes six times as long.
     """
     if x.device.type != "cpu":
         return F.dropout(torch.ones_like(x), p)
-    # A 64-bit number is four int16, which are numbers below 2^15 once their signs are masked.
+    # A 64-bit number is four int16, which are below 2^15 once their sign bits are cleared.
     numbers = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
     bits = numbers.view(torch.int16)[: x.numel()].view(x.shape)
     # A value is kept for this many of the 2^15 outcomes.

@@ -22,9 +22,9 @@ MAX_BEAM_ROWS = 7  # up to here, the product by columns is faster than torch's l
 
 
 class InputLayer(nn.Module, ABC):
-    """Base class of input layers: token ids, image patches or audio frames in, vectors of size d_model out.
+    """Base class of input layers: token ids, images, videos or audio frames in, vectors of size d_model out.
 
-    Stacks, decoders, search and the inspector work only on the vectors and their padding mask.
+    Stacks, decoders, search and the inspector see only the vectors and their padding mask.
     """
 
     parameter_kind = "embeddings"
@@ -36,12 +36,12 @@ class InputLayer(nn.Module, ABC):
         """Turn a padded batch of inputs into vectors.
 
         Args:
-            inputs: token ids (B N), or rows of F features (B N F); padding may contain any values.
+            inputs: Token ids (B N), or inputs with features (B N *F), such as audio frames; padding may have any value.
             padding_mask: True for real inputs.
 
         Returns:
-            The vectors and their padding mask. The vectors of real inputs do not depend on the padding. There may be
-            fewer positions than inputs, as after a convolution with a stride.
+            The vectors and their padding mask. The vectors of real inputs do not depend on the padding. S may differ
+            from N, for example after a convolution with a stride.
         """
 
 
@@ -59,7 +59,7 @@ class Embedding(InputLayer):
         self.scale = config.d_model**0.5 if config.scale_embeddings else 1.0
 
     def forward(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        # The rows are small, because they are shared with the output projection (section 3.4). Scaled, they are as
+        # Rows are small, because they may be shared with the output projection (section 3.4). Scaling makes them as
         # large as the positions that are added to them.
         return F.embedding(tokens, self.weight) * self.scale
 
@@ -87,7 +87,7 @@ class Segments(nn.Module):
         nn.init.normal_(self.table.weight, std=config.d_model**-0.5)
 
     def forward(self, x: Float[Tensor, "B T D"], segments: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        """Add the vector of each token's segment, counted from 0; segments without a vector use the last one."""
+        """Add the vector of each token's segment, counted from 0; segments beyond the table use its last vector."""
         # A text may have more segments than the model was trained with.
         return x + self.table(segments.clamp(max=self.table.num_embeddings - 1))
 
@@ -95,8 +95,7 @@ class Segments(nn.Module):
 class OutputProjection(nn.Linear):
     """Linear layer to the logits of a vocabulary, with a faster product for the 2 to 7 rows of a beam on a CPU.
 
-    For so few rows x and the matrix W of a vocabulary, computing x W^T takes up to twice as long as computing W x^T
-    (docs/performance.md).
+    With so few rows in x, computing x W^T takes up to twice as long as computing W x^T (docs/performance.md).
     """
 
     def forward(self, input: Float[Tensor, "... D"]) -> Float[Tensor, "... V"]:

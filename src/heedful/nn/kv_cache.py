@@ -1,6 +1,6 @@
 """KV cache of self-attention: keys and values of previous tokens, so that a decoding step projects only new tokens.
 
-B batch, S tokens so far, T new tokens, G key and value heads, K key size, U value size.
+B batch, S tokens so far, T new tokens, G key and value heads, K key size, U value size, R selected rows, C columns.
 """
 
 import torch.nn.functional as F
@@ -43,14 +43,14 @@ class KVCache:
         return all_keys, all_values
 
     def select(self, rows: Int[Tensor, " R"]) -> None:
-        """Keep, reorder or repeat the rows of the batch; with beam lanes a row is a sentence."""
-        # The free part of the buffers is not copied: the next update allocates it.
+        """Keep, reorder or repeat the rows of the batch; with beam lanes, a row is a sentence."""
+        # The free part of the buffers is not copied: the next update allocates it again.
         self.buffers = [buffer[:, :, : self.length][rows] for buffer in self.buffers]
 
     def prune(self, columns: Int[Tensor, "B C"]) -> None:
-        """Keep only the keys and values of some tokens in each row, given by their columns."""
+        """Keep only the keys and values in the given columns of each row."""
         self.length = columns.size(1)
-        # (B, C) -> (B, G, C, K): all heads keep the same columns, those that `BeamLanes.prune` keeps in its mask.
+        # (B, C) -> (B, G, C, K): all heads keep the same columns, which `BeamLanes.prune` also keeps in its mask.
         index = columns[:, None, :, None]
         self.buffers = [x.gather(2, index.expand(-1, x.size(1), -1, x.size(3))) for x in self.buffers]
 

@@ -1,7 +1,7 @@
 """LoRA: linear layers whose weights are frozen, with a trained low-rank update (Hu et al. 2022, section 4.1).
 
-An updated layer keeps the names of its weights, so that a checkpoint has those of the model and, for each updated
-layer, `NAME.lora_a` and `NAME.lora_b`.
+An updated layer keeps the names of its weights: a checkpoint has all weights of the original model and, for each
+updated layer NAME, `NAME.lora_a` and `NAME.lora_b`.
 
 R rank, K inputs, M outputs.
 """
@@ -38,13 +38,13 @@ class LoraLinear(nn.Linear):
         self.dropout = Dropout(config.dropout)
 
     def forward(self, input: Float[Tensor, "... K"]) -> Float[Tensor, "... M"]:
-        # (..., K) -> (..., R) -> (..., M): the product B A, which is as large as W, is never formed.
+        # (..., K) -> (..., R) -> (..., M): the product B A, which would be as large as W, is never computed.
         update = F.linear(F.linear(self.dropout(input), self.lora_a), self.lora_b)
         return super().forward(input) + self.scale * update
 
 
 class Adapter(NamedTuple):
-    """Trained part of a model that was fine-tuned with LoRA: the settings, and the matrices A and B by layer name."""
+    """Updates of a model that was fine-tuned with LoRA: the settings, and the matrices A and B by layer name."""
 
     config: LoraConfig
     updates: dict[str, tuple[Float[Tensor, "R K"], Float[Tensor, "M R"]]]
@@ -60,7 +60,7 @@ class Adapter(NamedTuple):
 
 
 def split_adapter(weights: Mapping[str, Tensor], config: LoraConfig) -> tuple[dict[str, Tensor], Adapter]:
-    """Split the weights of a checkpoint into those of the model and the adapter."""
+    """Split the weights of a checkpoint into the model's weights, without updates, and the adapter."""
     layers = [name.removesuffix(A) for name in weights if name.endswith(A)]
     updates = {name: (weights[name + A], weights[name + B]) for name in layers}
     return {name: value for name, value in weights.items() if not name.endswith((A, B))}, Adapter(config, updates)
@@ -69,7 +69,7 @@ def split_adapter(weights: Mapping[str, Tensor], config: LoraConfig) -> tuple[di
 def add_updates(model: nn.Module, config: LoraConfig) -> None:
     """Replace the linear layers that `config` selects with `LoraLinear` layers, and freeze all weights but the updates.
 
-    Weights named in `config.also` are not frozen either: they are trained directly, without an update.
+    Weights whose names begin with an entry of `config.also` are trained as well, directly and without an update.
     """
     # Tied weights have several names, of which a recipe may list any.
     parameters = dict(model.named_parameters(remove_duplicate=False))
@@ -108,7 +108,7 @@ def is_part(part: str, name: str) -> bool:
 
 
 def weights_below(key: str, beginnings: Sequence[str], parameters: Mapping[str, Tensor]) -> Iterator[str]:
-    """Yield the names of the weights that begin with one of the names listed in a recipe key."""
+    """Yield the names of all weights at or below the names in `beginnings`, the value of the recipe key `key`."""
     for beginning in beginnings:
         names = [name for name in parameters if f"{name}.".startswith(f"{beginning}.")]
         if not names:

@@ -31,15 +31,15 @@ class AttentionMask:
 
     Args:
         padding_mask: True for real tokens.
-        queries: the number of queries, T.
-        causal: True if a query does not attend to keys after itself.
+        queries: The number of queries, T.
+        causal: True if a query attends only to itself and earlier keys.
     """
 
     def __init__(self, padding_mask: Bool[Tensor, "B S"], queries: int, *, causal: bool) -> None:
         self.length = padding_mask.size(1)  # the number of keys, S
         self.padding_mask = padding_mask
-        # Positions count real tokens from 0, so that padding on the left changes nothing. Without the clamp, this
-        # padding would have position -1, which position tables lack.
+        # Positions count real tokens from 0, so that padding on the left changes nothing. The clamp gives this padding
+        # position 0 instead of -1, which is not a row of a position table.
         self.key_positions: Int[Tensor, "B S"] = (padding_mask.cumsum(-1) - 1).clamp(min=0)
         self.query_positions: Int[Tensor, "B T"] = self.key_positions[:, -queries:]
         # Without a causal mask all queries attend to the same keys: one row is broadcast.
@@ -51,13 +51,13 @@ class AttentionMask:
         """Create the mask of packed documents: tokens attend within their document, in which positions start from 0.
 
         Args:
-            documents: the index of the document of each key; the tokens of a document are contiguous.
+            documents: The index of the document of each key; the tokens of a document are contiguous.
         """
         begins = torch.ones_like(documents, dtype=torch.bool)  # B S
         begins[:, 1:] = documents[:, 1:] != documents[:, :-1]
         queries = self.query_positions.size(1)
         packed = copy(self)
-        # Subtract from each position that of the first token of its document.
+        # Subtract the position of the first token of each document from the positions of its tokens.
         packed.key_positions = self.key_positions - self.key_positions.masked_fill(~begins, 0).cummax(-1).values
         packed.query_positions = packed.key_positions[:, -queries:]
         # Tokens do not attend across documents: the loss of a packed row equals that of its documents in separate rows.
@@ -65,7 +65,7 @@ class AttentionMask:
         return packed
 
     def inputs(self, positions: Positions, like: Tensor) -> SelfAttentionInputs:
-        """Compute attention bias and rotation for the blocks of a stack, with the dtype of `like`."""
+        """Compute the attention bias, in the dtype of `like`, and the rotation for the blocks of a stack."""
         bias = positions.add_bias(attention_bias(self.allowed, like), self.query_positions, self.key_positions)
         # New keys have the positions of the queries; the keys in a cache are already rotated.
         return SelfAttentionInputs(bias, positions.rotation(self.query_positions))
@@ -74,10 +74,10 @@ class AttentionMask:
 class BeamLanes:
     """Tree attention mask of a beam search, in which each hypothesis of a sentence is a lane.
 
-    The keys and values of a token stay in place in the KV cache. A hypothesis that continues another one copies its row
-    of the mask, and so attends only to its ancestors.
+    The keys and values of a token stay in place in the KV cache. When a hypothesis is continued, its continuations copy
+    its row of the mask, so that each of them attends only to its own ancestors.
 
-    B sentences, W lanes of each, C tokens read in all lanes of a sentence, R = B x W rows.
+    B sentences, W lanes of a sentence, C tokens (columns) of all lanes of a sentence so far, R = B x W rows.
     """
 
     def __init__(self, sentences: int, device: torch.device) -> None:
@@ -94,7 +94,7 @@ class BeamLanes:
         return self.key_positions.new_full(self.allowed.shape[:2], self.length)
 
     def append(self, positions: Positions, like: Tensor) -> SelfAttentionInputs:
-        """Add one token to each lane; return attention bias and rotation with the dtype of `like`."""
+        """Add one token to each lane; return the attention bias, in the dtype of `like`, and the rotation."""
         # The W new tokens of a sentence are W columns, each visible only to its lane.
         new = torch.eye(self.width, dtype=torch.bool, device=self.allowed.device).expand(len(self.allowed), -1, -1)
         self.allowed = torch.cat([self.allowed, new], dim=2)
@@ -118,9 +118,9 @@ class BeamLanes:
         return sentences[::width]
 
     def prune(self) -> Int[Tensor, "B C2"] | None:
-        """Drop the tokens that no lane attends to any more, if they are at least half of all tokens.
+        """Drop the tokens that no lane attends to any more, if they are at least half of the tokens of every sentence.
 
-        Return the columns to keep in the KV caches; None if nothing was dropped.
+        Return the columns to keep in the KV caches, or None if nothing was dropped.
         """
         live = self.allowed.any(1)  # B C
         size = int(live.sum(1).max())  # all sentences keep as many columns as the one with the most live tokens

@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 @contextmanager
 def meta_device() -> Iterator[None]:
-    """Build modules on the meta device in this context, without initialising their weights.
+    """Create a context in which modules are built on the meta device, without initialising their weights.
 
     `torch.device("meta")` alone still calls the initialisation, and for normal distributions first loads torch's
     compiler, which takes a second or two.
@@ -22,9 +22,9 @@ def meta_device() -> Iterator[None]:
 
 @contextmanager
 def unallocated() -> Iterator[None]:
-    """Build modules without allocating their weights in this context; computed tables are on the CPU.
+    """Create a context in which modules are built without allocating weights; computed tables are on the CPU.
 
-    On the meta device, computing these tables would first load torch's compiler.
+    Computing these tables on the meta device would first load torch's compiler.
     """
     with _NoInitialisation(empty="meta"):
         yield

@@ -2,7 +2,7 @@
 
 A tubelet is a patch over several frames (Arnab et al. 2021, section 3.2).
 
-B batch, H height, W width, C channels, R rows and Q columns of patches, F pixels of a patch, P patches of a frame,
+B batch, H height, W width, C channels, R rows and Q columns of patches, F values of a patch, P patches of a frame,
 T frames, K tubelets in time, S positions of the stack, D model.
 """
 
@@ -19,7 +19,7 @@ from heedful.config.modalities import ImageConfig, VideoConfig
 from heedful.nn.embedding import InputLayer
 from heedful.nn.positions import sinusoids
 
-STD = 0.02  # standard deviation of new vectors, as in BERT
+STD = 0.02  # initial standard deviation of trained vectors, as in BERT
 
 
 def patchify(pixels: Float[Tensor, "B H W C"], patch: int) -> Float[Tensor, "B R Q F"]:
@@ -37,7 +37,7 @@ def unpatchify(patches: Float[Tensor, "B R Q F"], patch: int) -> Float[Tensor, "
 
 
 def zero_padding(inputs: Float[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> Float[Tensor, "B N *F"]:
-    """Set padding rows of pixels, or padding frames, to 0, like the zeros with which convolutions pad borders."""
+    """Set rows of pixels, or frames, that are padding to 0, the value with which convolutions pad borders."""
     padding = ~padding_mask.view(*padding_mask.shape, *[1] * (inputs.dim() - 2))
     return inputs.masked_fill(padding, 0.0)
 
@@ -79,7 +79,7 @@ class ConvolutionalStem(nn.Module):
     def forward(self, pixels: Float[Tensor, "B H W C"], padding_mask: Bool[Tensor, "B H"]) -> Float[Tensor, "B R Q D"]:
         x = pixels
         for convolution in self.convolutions:
-            # Each convolution writes into the padding, so it is zeroed before the next one. torch expects B C H W.
+            # Convolutions write into the padding, which is therefore zeroed before each one. torch expects B C H W.
             x = zero_padding(x, padding_mask).permute(0, 3, 1, 2)
             x = self.halve(x, convolution).permute(0, 2, 3, 1)
             # Row r of the output is centred on row 2r of the input, and is padding if that row is.
@@ -120,7 +120,7 @@ class SinusoidalGridPositions(nn.Module):
 
 
 class LearnedGridPositions(nn.Module):
-    """Learned positions in two dimensions: one trained vector per row and one per column."""
+    """Learned positions in two dimensions: the sum of a trained vector for the row and one for the column."""
 
     def __init__(self, config: ImageConfig, d_model: int) -> None:
         super().__init__()
@@ -203,7 +203,7 @@ class MaskedPatchEmbedding(PatchEmbedding):
         # B R Q patches to B H W pixels.
         masked_pixels = masked.repeat_interleave(self.patch, 1).repeat_interleave(self.patch, 2)
         visible = inputs.to(self.class_token.dtype).masked_fill(masked_pixels[..., None], 0.0)
-        # `sequence` also adds positions to masked patches: the encoder has to know which patch to predict.
+        # `sequence` adds positions to masked patches too: they tell the encoder which patch to predict.
         patches = torch.where(masked[..., None], self.hidden_patch, self.stem(visible, padding_mask))
         return self.sequence(patches, padding_mask)
 
@@ -228,7 +228,7 @@ class SinusoidalTimes(nn.Module):
 
 
 class LearnedTimes(nn.Module):
-    """Learned positions in time: one trained vector for all tubelets that begin with the same frame."""
+    """Learned positions in time: one trained vector per step, shared by the tubelets that begin with the same frame."""
 
     def __init__(self, config: VideoConfig, d_model: int) -> None:
         super().__init__()
@@ -249,8 +249,8 @@ class TubeletEmbedding(PatchEmbedding):
     """Video input layer: a vector for each tubelet, ordered by time, after a class token if the configuration has one.
 
     A video is a whole number of tubelets. Frames at its end may be padding; a tubelet is padding if its first frame is.
-    Stem, row and column positions, and class token are those of images: a tubelet is a patch with the channels of
-    several frames.
+    The stem, the row and column positions and the class token work as for images, because a tubelet is treated as a
+    patch with the channels of several frames.
     """
 
     def __init__(self, video: VideoConfig, image: ImageConfig, d_model: int) -> None:

@@ -29,13 +29,13 @@ class Positions(nn.Module):
     A stack without positions and without a causal mask is permutation-equivariant.
 
     Args:
-        config: the model configuration.
-        causal: True if tokens attend only to earlier tokens.
+        config: The model configuration.
+        causal: True if tokens attend only to themselves and earlier tokens.
     """
 
     parameter_kind = "positions"
 
-    limit: int | None = None  # the number of positions; None if there is no limit
+    limit: int | None = None  # the number of positions in the scheme's table; None if there is no limit
 
     def __init__(self, config: Any, *, causal: bool) -> None:
         super().__init__()
@@ -98,12 +98,12 @@ class Rotary(Positions):
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__(config, causal=causal)
-        # The dimensions of a head rotate in pairs, each pair with a separate frequency.
+        # The K dimensions of a head rotate in K/2 pairs, each with a different frequency.
         self.pairs = (config.d_k or config.d_model // config.heads) // 2
         self.theta = config.rope_theta
 
     def rotation(self, position: Int[Tensor, "B T"]) -> Rotation:
-        """Create the rotation by position x theta^(-2i/K), computed in float32 whatever the model's dtype."""
+        """Create the rotation of pair i by position x theta^(-2i/K) radians; angles are float32 for any model dtype."""
         # As complex numbers, the product of q e^(imf) and the conjugate of k e^(inf) depends only on m - n.
         frequency = self.theta ** (torch.arange(self.pairs, device=position.device) / -self.pairs)
         angle = position[:, None, :, None] * frequency  # B 1 T K/2, the same in all heads
@@ -120,7 +120,8 @@ class Rotary(Positions):
 class Alibi(Positions):
     """ALiBi positions: attention scores decrease linearly with distance, with a slope per head (Press et al. 2022).
 
-    The slopes of H heads are 2^(-8/H), 2^(-16/H), ... if H is a power of two; otherwise slopes in between are added.
+    If H is a power of two, the slopes of the H heads are 2^(-8/H), 2^(-16/H), ... Otherwise they are the slopes for the
+    next lower power of two, followed by slopes in between.
     """
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
@@ -173,7 +174,10 @@ class Relative(Positions):
 
 
 def sinusoids(length: int, d_model: int) -> Float[Tensor, "N D"]:
-    """Compute PE(pos, 2i) = sin(pos / 10000^(2i/D)) and PE(pos, 2i+1) = cos of the same angle, in float64."""
+    """Compute the vectors of the first `length` sinusoidal positions, in float32 from angles in float64.
+
+    PE(pos, 2i) = sin(pos / 10000^(2i/D)), and PE(pos, 2i+1) is the cosine of the same angle.
+    """
     # PE(pos + k) is a rotation of PE(pos) by angles that depend only on k, so that a linear layer can attend to the
     # token k positions away; wavelengths range from 2 pi to 10000 x 2 pi (section 3.5).
     position = torch.arange(length, dtype=torch.float64)[:, None]

@@ -1,6 +1,6 @@
 """Layout of padded batches for convolutions, with zeros before and between documents.
 
-B batch, T tokens, C columns, D model, N real tokens.
+B batch, T tokens, C columns, D model, N real tokens, W windows of S columns.
 """
 
 import torch
@@ -12,8 +12,8 @@ from torch import Tensor
 class Spacing:
     """Layout of a padded batch in columns: every row ends at the last column and has a gap before each document.
 
-    With this layout, the output of a convolution with a kernel of `gap` + 1 columns at a token depends only on the
-    document of the token, wherever the padding is. Positions count from 0 in each document.
+    With this layout, a convolution whose kernel has `gap` + 1 columns never covers tokens of two documents, and its
+    output at a token does not depend on the padding. The `positions` of tokens count from 0 in each document.
     """
 
     def __init__(self, padding_mask: Bool[Tensor, "B T"], positions: Int[Tensor, "B T"], gap: int) -> None:
@@ -25,7 +25,7 @@ class Spacing:
         first = torch.arange(len(padding_mask), device=padding_mask.device)[:, None] * columns
         self._token: Int[Tensor, " N"] = padding_mask.flatten().nonzero()[:, 0]
         self._column: Int[Tensor, " N"] = (first + columns - 1 - after)[padding_mask]
-        # True for columns with a token.
+        # True for columns with a token, False for gaps and the columns before the first one.
         self.real: Bool[Tensor, "B C 1"] = padding_mask.new_zeros(len(padding_mask), columns, 1)
         self.real.view(-1)[self._column] = True
 
@@ -40,7 +40,7 @@ class Spacing:
 
 
 def windows(x: Float[Tensor, "B C D"], size: int) -> Float[Tensor, "B W SD"]:
-    """Concatenate each vector with the next `size` - 1: a linear layer over these windows is a convolution."""
+    """Concatenate each vector with the next `size` - 1 vectors; a linear layer over these windows is a convolution."""
     count = x.size(1) - size + 1
     return torch.cat([x[:, first : first + count] for first in range(size)], dim=-1)
 

@@ -26,7 +26,7 @@ MAX_ANSWER_TOKENS = 30  # as in BERT's code for SQuAD
 class Answered:
     """Answer to a question: characters `begin` to `end` - 1 of a text, from 0; empty if the text contains no answer.
 
-    The probability is that of the answer's first and last token in its window of the text.
+    `probability` is the joint probability of the first and the last token of the answer within one window of the text.
     """
 
     answer: str
@@ -41,7 +41,7 @@ class Answered:
 class SpanCandidate(NamedTuple):
     """Best answer span in one window."""
 
-    margin: float  # its score minus that of no answer, in nats
+    margin: float  # log-probability minus the log-probability of "no answer", in nats
     probability: float
     tokens: tuple[int, int] | None  # first and last token; None: the window contains no answer
 
@@ -56,7 +56,7 @@ class Answerer(TextPredictor[TokenClassifier, Answered]):
         self.causal = model.backbone.causal
 
     def answers(self, texts: Iterator[Text]) -> Iterator[Answered]:
-        """Answer each question from its text: a pair consists of a question and the text that contains the answer."""
+        """Answer each question: a pair consists of a question and the text in which to find the answer."""
         questions, copies = tee(map(self.read, texts))
         outputs = self.reader.read_groups([window.ids for window in windows] for _, windows in copies)
         for (context, windows), logits in zip(questions, outputs, strict=True):
@@ -85,7 +85,7 @@ class Answerer(TextPredictor[TokenClassifier, Answered]):
 
 
 def best_span(reading: QuestionWindow, logits: Tensor) -> SpanCandidate:
-    """Return the most probable answer span of a row, which may be no answer, given its logits (S, 2)."""
+    """Return the most probable answer span of a row, or "no answer", given the logits of the row (S, 2)."""
     window, begin = reading.window, reading.begin
     count = window.end - window.begin
     # The softmax is over the tokens of the text and the position for "no answer".
@@ -108,7 +108,7 @@ def best_span(reading: QuestionWindow, logits: Tensor) -> SpanCandidate:
 
 def answered(context: Context, candidates: Sequence[SpanCandidate]) -> Answered:
     """Select the best answer among the candidates of all windows; "no answer" gets the lowest of its probabilities."""
-    # Margins are compared: each window has a separate softmax, so its probabilities cannot be compared with others.
+    # Margins are compared instead of probabilities, which come from a separate softmax for each window.
     best = max(candidates, key=lambda candidate: (candidate.margin, -candidate.probability))
     begin, end = context.characters(*best.tokens) if best.tokens else (0, 0)
     return Answered(context.text[begin:end], begin, end, best.probability)

@@ -18,7 +18,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 
 class Captioner(Predictor[SourceToTarget, str]):
-    """Captioner: an encoder-decoder from images or audio to text. A text never depends on other files."""
+    """Captioner: an encoder-decoder from images or audio to text. A text depends only on its own file."""
 
     reads_files = True
 
@@ -41,9 +41,9 @@ class Captioner(Predictor[SourceToTarget, str]):
         """Generate the text about a file, or the texts about several files, in order.
 
         Args:
-            files: a file name, its bytes, or an array of pixels (H W C, 8 bits) or of samples (N) at the recipe's rate;
+            files: A file name, its bytes, or an array of pixels (H W C, 8 bits) or of samples (N) at the recipe's rate;
                 or an iterable of these.
-            options: keys of [decode] for this call, such as `beam=1`, as for `with_options`.
+            options: Keys of [decode] for this call, such as `beam=1`, as for `with_options`.
         """
         captioner = self.with_options(**options)
         remedy = "for the n best, call caption_files(files, n_best=...)"
@@ -75,5 +75,5 @@ class Captioner(Predictor[SourceToTarget, str]):
 
     @property
     def longest_output(self) -> int:
-        """Maximum number of tokens in a text, <eos> included."""
+        """Maximum number of tokens in an output, <eos> included."""
         return min(self.config.extra, self.model.max_target_positions() or self.config.extra)

@@ -17,8 +17,8 @@ class Classified:
     """Class predicted for a text or a file, with the probability of each class.
 
     Attributes:
-        label: the class; empty if no class reaches its threshold.
-        probabilities: the probability of each class or, with `top_k`, those of the most probable ones, in order.
+        label: The class; empty if no class reaches its threshold.
+        probabilities: The probability of each class or, with `top_k`, of the most probable classes, best first.
         truncated: True if the text was longer than the model can read, so its end was ignored.
     """
 
@@ -37,16 +37,16 @@ class Classified:
 
 @dataclass(frozen=True)
 class Decision:
-    """Rule that chooses the class of an input from the probabilities, and limits how many of these an answer contains.
+    """Rule that chooses the class of an input from the probabilities, and limits how many classes an answer lists.
 
-    Without thresholds, the most probable class is chosen. A class with a threshold is chosen if its probability reaches
-    it (the most probable one, if there are several); otherwise, the most probable class without a threshold of its own
-    is chosen if its probability reaches `threshold`.
+    Without thresholds, the most probable class is chosen. With thresholds, the choice is the most probable class that
+    reaches its own threshold in `thresholds`. If there is none, the most probable class that is not in `thresholds` is
+    chosen if it reaches `threshold`, and no class otherwise.
 
     Attributes:
-        threshold: the minimum probability of a class without a threshold of its own.
-        thresholds: the thresholds of individual classes.
-        top_k: the number of most probable classes in an answer; None: all, in the order of the recipe.
+        threshold: The minimum probability of a class that is not in `thresholds`.
+        thresholds: The thresholds of individual classes.
+        top_k: The number of most probable classes in an answer; None: all, in the order of the recipe.
     """
 
     threshold: float = 0.0
@@ -70,7 +70,7 @@ class Decision:
         return "\t".join(f"{label}\t{share:.4f}" for label, share in answer.probabilities.items())
 
     def columns(self, labels: Sequence[str]) -> tuple[str, ...]:
-        """Return the columns of a table of answers: the class and all probabilities, or the k best classes."""
+        """Return the columns of a table of answers: the class, and all probabilities or (`top_k`) the best classes."""
         if self.top_k is None:
             return ("label", *(f"probability_{label}" for label in labels))
         ranks = range(1, min(self.top_k, len(labels)) + 1)
@@ -87,8 +87,8 @@ class Decision:
 
 
 def decision_of(thresholds: Sequence[str], top_k: int | None, labels: Sequence[str]) -> Decision:
-    """Create a decision from texts such as "0.8", for all classes, and "complaint=0.3", for one."""
-    # The empty name has the threshold of all classes: "0.8" has no "=", and `rpartition` leaves its name empty.
+    """Create a decision from thresholds such as "0.8" (for all classes) and "complaint=0.3" (for one class)."""
+    # The threshold of all classes is stored under "", because `rpartition` returns an empty label for "0.8".
     values: dict[str, float] = {"": 0.0}
     for text in thresholds:
         label, _, number = text.rpartition("=")
@@ -110,7 +110,7 @@ class Classifier(TextPredictor[TextClassifier, Classified]):
     """Text classifier: a model trained to predict one of the classes in `data.labels`.
 
     Attributes:
-        decision: how a class is chosen, such as by a threshold.
+        decision: How a class is chosen, such as by a threshold.
     """
 
     def __init__(self, model: TextClassifier, tokenizer: Tokenizer, data: DataConfig) -> None:
@@ -119,7 +119,7 @@ class Classifier(TextPredictor[TextClassifier, Classified]):
         self.decide_by(Decision())
 
     def decide_by(self, decision: Decision) -> None:
-        """Choose classes by other rules, such as by a threshold; the columns in tables depend on them."""
+        """Set the rule by which classes are chosen, such as a threshold; the columns of tables depend on it."""
         self.decision = decision
         self.columns = decision.columns(self.labels)
 

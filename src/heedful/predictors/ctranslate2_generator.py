@@ -1,7 +1,7 @@
 """A text generator whose model runs on CTranslate2: greedy decoding, and scores of texts.
 
-Only torch samples random tokens: CTranslate2 has a different random generator, and does not run one step at a time,
-which would let heedful sample a token after each step.
+Sampling needs torch: CTranslate2 has a different random number generator, and does not run one step at a time, so
+heedful cannot sample the tokens itself.
 """
 
 from collections import defaultdict
@@ -52,7 +52,7 @@ class DecoderOnly(CTranslate2Model):
     engine = "Generator"
 
     def score(self, windows: Rows, firsts: Sequence[int], batch_tokens: int) -> list[list[float]]:
-        """Compute log P of the tokens in each window after the one at the index in `firsts`."""
+        """Compute log P of the tokens after index `firsts[i]` in each window i, each token given all before it."""
         results = self.engine_for(windows).score_batch(
             as_tokens(windows),
             max_input_length=0,
@@ -71,7 +71,7 @@ class DecoderOnly(CTranslate2Model):
     ) -> Iterator[None]:
         """Continue windows with the most probable tokens.
 
-        Yield after each token if there is one window, and at the end of each window if there are several.
+        Yield after each token if there is one window, or at the end of each continuation if there are several.
 
         Args:
             windows: The tokens to continue, at least one each.
@@ -156,8 +156,8 @@ class CTranslate2Generator(CTranslate2Predictor, Generator):
         return self.model.score(windows, firsts, batch_tokens)
 
     def _run(self, rows: list[GenerationRow]) -> Iterator[None]:
-        # The rows of a call must have the same settings. Prompts of a single token are separate, because CTranslate2
-        # repeats all prompts of a batch in which there is one.
+        # The rows of a call must have the same settings. Windows of a single token are in separate calls, because one
+        # in a batch makes CTranslate2 repeat the prompts of all rows.
         groups: dict[tuple[int, bool, bool], list[GenerationRow]] = defaultdict(list)
         for row in rows:
             min_tokens = max(0, row.config.min_tokens - len(row.output))
@@ -190,7 +190,7 @@ class CTranslate2Generator(CTranslate2Predictor, Generator):
 
 
 def predicting_windows(row: GenerationRow, context: int | None) -> list[tuple[list[int], int]]:
-    """Return the windows from which an output's tokens were predicted, each with the index before the first one."""
+    """Return the windows in which an output's tokens were predicted, each with the index of its last context token."""
     windows = []
     tokens = [*row.output, EOS] if row.reason == "eos" else row.output
     # The generation is replayed without the model: the row loses the same context tokens at the same steps.

@@ -1,6 +1,6 @@
 """Base classes of the predictors that run on CTranslate2, and of their models.
 
-`heedful.convert.engine` opens them.
+`heedful.convert.engine` loads the predictors.
 """
 
 import sys
@@ -35,7 +35,7 @@ def import_ctranslate2() -> Any:
 
     None in `sys.modules` makes an import fail.
     """
-    # Packages that the program has already imported are not hidden: it would lose them.
+    # Packages that are already imported are not hidden: they would be missing from `sys.modules` afterwards.
     hidden = {"torch", "transformers", "huggingface_hub"} - sys.modules.keys()
     for name in hidden:
         sys.modules[name] = cast("Any", None)
@@ -52,14 +52,14 @@ def as_tokens(rows: Iterable[Sequence[int]]) -> list[list[str]]:
 
 
 class CTranslate2Model:
-    """Model in CTranslate2's format, whose vocabulary consists of token ids.
+    """Model in CTranslate2's format. Unless it is a speech model, its vocabulary consists of token ids.
 
     Args:
         folder: The folder of the converted model.
-        origin: The model folder.
+        origin: The model folder from which it was converted.
         recipe: The recipe of the model.
         precision: A key of `COMPUTE_TYPES`.
-        reference: Loads the torch predictor, for the few outputs that CTranslate2 cannot produce.
+        reference: Loads the torch predictor, for the few results that CTranslate2 cannot compute.
 
     Attributes:
         engine: The name in `ctranslate2` of the class that opens the folder.
@@ -79,7 +79,7 @@ class CTranslate2Model:
         self.engine_for([[]])  # so that a damaged folder raises an error now
 
     def engine_for(self, rows: Sequence[Any]) -> Any:
-        """Return the engine for many rows, which runs a batch on each core, or that for a few, which runs one batch."""
+        """Return the engine for many rows, which runs a batch on each core, or the one for few rows, with one batch."""
         # Two engines in a process wait for each other's threads, so the one for many rows, once open, serves all calls.
         many = len(rows) > MAX_FEW_ROWS or True in self.engines
         if many not in self.engines:
@@ -106,7 +106,7 @@ class CTranslate2Model:
             raise RunError(f"{self.folder}: CTranslate2 cannot run this model: {error}") from error
 
     def each(self, promises: Iterable[Any]) -> Iterator[Any]:
-        """Wait for the results of CTranslate2's promises, in order."""
+        """Yield the results of CTranslate2's promises, in order, waiting for each."""
         for promise in promises:
             # The block does not include the yield, because an error in the caller does not come from CTranslate2.
             with self.computing():
@@ -115,10 +115,10 @@ class CTranslate2Model:
 
 
 class ScoredOutputs(Generic[T]):
-    """Outputs of one batch, whose token scores are computed together when those of one output are first read.
+    """Outputs of one batch, whose token scores are computed together when the scores of any output are first read.
 
     Args:
-        score: Computes the log-probabilities of the tokens of outputs.
+        score: Computes the log-probabilities of the tokens of several outputs.
     """
 
     def __init__(self, score: Callable[[list[T]], list[list[float]]]) -> None:
@@ -140,7 +140,10 @@ class ScoredOutputs(Generic[T]):
 
 
 class LazyScores(Sequence[float]):
-    """Sequence of log-probabilities, which a function computes when one of them is first read."""
+    """Sequence of log-probabilities that are computed only when one of them is read.
+
+    `compute` is called at every read, so it should cache its result.
+    """
 
     def __init__(self, compute: Callable[[], Sequence[float]], indices: range) -> None:
         self.compute = compute
@@ -169,7 +172,7 @@ class CTranslate2Predictor(ABC):
 
     Attributes:
         model_class: The class of the model.
-        reference_class: The torch predictor.
+        reference_class: The class of the corresponding torch predictor.
     """
 
     model_class: ClassVar[type[CTranslate2Model]]
@@ -178,11 +181,11 @@ class CTranslate2Predictor(ABC):
 
     @abstractmethod
     def __init__(self, model: Any, tokenizers: TokenizerPair, options: Mapping[str, Any] | None) -> None:
-        """Create a predictor; `options` are the settings that differ from those of the model's recipe."""
+        """Create a predictor; `options` are settings that override those of the model's recipe."""
 
     @classmethod
     def task_misfits(cls, recipe: Recipe) -> list[str]:
-        """List what is wrong with a model's task, which `ENGINE_PREDICTORS` must map to this predictor."""
+        """List the problems with a model's task: `ENGINE_PREDICTORS` must map it to this predictor."""
         name = f"{cls.__module__}:{cls.__name__}"
         tasks = [task for task, each in ENGINE_PREDICTORS.places.items() if each == name]
         return [] if recipe.task in tasks else [f'task = "{recipe.task}": must be one of {", ".join(tasks)}']
@@ -190,13 +193,13 @@ class CTranslate2Predictor(ABC):
     @staticmethod
     @abstractmethod
     def misfits(recipe: Recipe, tokenizers: TokenizerPair, options: Mapping[str, Any] | None) -> list[str]:
-        """List the settings with which CTranslate2's results would differ, each with the supported values.
+        """List the settings with which CTranslate2's results would differ from torch's, each with the supported values.
 
         Args:
             recipe: The recipe of the model.
             tokenizers: Its tokenizers.
-            options: Settings that differ from those of the recipe; None: they follow in later calls, each of which
-                checks its own.
+            options: Settings that override those of the recipe; None if they are passed to later calls, which check
+                them.
         """
 
     @property

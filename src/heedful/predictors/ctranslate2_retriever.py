@@ -85,7 +85,7 @@ class CTranslate2Retriever(CTranslate2Predictor, Retriever):
 
     @classmethod
     def task_misfits(cls, recipe: Recipe) -> list[str]:
-        """List what is wrong with a model's task and family; any bundled encoder of texts can compute vectors."""
+        """List the problems with a model's task, input and family; any bundled text encoder can compute vectors."""
         if TASKS.is_custom(recipe.task):
             return [f'task = "{recipe.task}": must be a bundled task']
         if recipe.data.modality != "text" or recipe.model.family != "encoder":

@@ -59,14 +59,14 @@ class SpeechModel(CTranslate2Model):
         return json.loads((self.folder / "vocabulary.json").read_text(encoding="utf-8"))
 
     def max_target_positions(self) -> int | None:
-        """Return the number of target positions that the model has learned."""
+        """Return the number of target positions that the model has learned; None if it is unlimited."""
         return self.recipe.model.learned_target_positions
 
 
 class CTranslate2Transcriber(CTranslate2Predictor, Transcriber):
     """Transcriber whose model runs on CTranslate2; `heedful.load(..., engine="ctranslate2")` returns one.
 
-    The log-probabilities of tokens are computed by torch, when one is first read.
+    The log-probabilities of the tokens of an output are computed by torch when one of them is first read.
     """
 
     model_class = SpeechModel
@@ -120,7 +120,7 @@ class CTranslate2Transcriber(CTranslate2Predictor, Transcriber):
                 batch[index].language = match and match[1]
 
     def _features(self, samples: Sequence[np.ndarray]) -> Any:
-        """Compute the frames (R M T) of clips, each as long as a window."""
+        """Compute the frames (R M T) of clips, each of which is one window."""
         frames, _ = padded_frames(samples, self.settings.audio)
         return import_ctranslate2().StorageView.from_array(np.ascontiguousarray(frames.mT.numpy()))
 

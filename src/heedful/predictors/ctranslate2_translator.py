@@ -1,7 +1,7 @@
 """A translator whose search runs on CTranslate2: it starts without torch, and single sentences take less time.
 
-The search is that of `heedful.search.beam`: CTranslate2 finishes the same hypotheses, and their order is that of
-heedful's length penalty.
+The results are those of `heedful.search.beam`: CTranslate2 finishes the same hypotheses, and heedful's length penalty
+ranks them.
 """
 
 import math
@@ -76,8 +76,8 @@ class EncoderDecoder(CTranslate2Model):
     ) -> list[list[Hypothesis]]:
         """Find the outputs for rows of token ids as `heedful.search.source_to_target.search_rows` does.
 
-        A row has no outputs if it is empty, or if torch must search for them because CTranslate2's contain <pad> or
-        <bos>.
+        A row has no outputs if it is empty, or if one of CTranslate2's outputs contains <pad> or <bos>, which only
+        torch can exclude.
         """
         outputs: list[list[Hypothesis]] = [[] for _ in rows]
         batch = ScoredOutputs[tuple[int, list[int]]](  # the row of each hypothesis, and its tokens with <eos>
@@ -87,9 +87,10 @@ class EncoderDecoder(CTranslate2Model):
         # whose search ended before its own limit is final; the others are searched again.
         # The longest rows come first, as in CTranslate2's batches, so that results arrive in this order.
         indices = sorted((index for index, row in enumerate(rows) if row), key=lambda index: -len(rows[index]))
-        # CTranslate2 has one shortlist for all rows of a batch. If the most probable token of all is in a row's own
-        # shortlist, it is also the most probable one there, so greedy outputs with only such tokens are kept, and other
-        # rows are searched again, each as a batch. In a beam search, tokens of other rows could displace better ones.
+        # CTranslate2 has one shortlist for all rows of a batch. If its most probable token is in a row's own shortlist,
+        # it is also the most probable one there. Greedy outputs with only such tokens are kept; the other rows are
+        # searched again, each as a batch. In a beam search, tokens of other rows could displace better ones, so each
+        # row is a batch from the start.
         remaining = {(max(limits, default=0), shortlist is not None and config.beam > 1): indices}
         engine = self.engine_for(rows)
         while remaining:
@@ -133,7 +134,7 @@ class EncoderDecoder(CTranslate2Model):
         )
 
     def score(self, sources: Rows, targets: Rows) -> list[list[float]]:
-        """Compute log P of each token of each target given its source; both are rows of ids, and targets end in <eos>.
+        """Compute log P of each token of each target given its source: rows of ids, only the targets with <eos>.
 
         CTranslate2 scores <eos> as well, but an output that was cut at the last learned position leaves no room for it.
         Such an output is scored by torch.
@@ -154,9 +155,9 @@ class EncoderDecoder(CTranslate2Model):
 
 
 def engine_penalty(config: DecodeConfig) -> float:
-    """Return the exponent of the penalty |y|^exponent by which CTranslate2 orders outputs, chosen to be like heedful's.
+    """Return the exponent of CTranslate2's length penalty |y|^exponent, chosen to approximate heedful's penalty.
 
-    In a beam search it is not 0, because the search would otherwise end earlier than heedful's.
+    It is never 0 in a beam search, because the search would otherwise end earlier than heedful's.
     """
     if config.beam == 1:
         return 0.0
@@ -179,7 +180,7 @@ def hypotheses_of(
         log_prob, penalty = score * length ** engine_penalty(config), length_penalty(length, config)
         ids = list(map(int, tokens))
         scores = batch.add((index, [*ids, EOS]), length)
-        # An output is more probable among the tokens of a shortlist than among all tokens.
+        # An output is more probable among the tokens of a shortlist than among all, so this is not its log P.
         known = None if shortlist else log_prob
         hypotheses.append((log_prob / penalty, Hypothesis(ids, scores, penalty, known)))
     return [hypothesis for _, hypothesis in sorted(hypotheses, key=lambda pair: -pair[0])[: config.n_best]]

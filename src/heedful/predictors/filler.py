@@ -1,4 +1,4 @@
-"""Masked gaps in a text, filled by a masked language model such as BERT (fill-mask)."""
+"""Filling of gaps in a text with a masked language model such as BERT (fill-mask)."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -32,9 +32,9 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
     """Filler of [MASK] gaps in texts: a masked language model with its tokenizer.
 
     Args:
-        model: the masked language model.
-        tokenizer: the tokenizer of the model, with a <mask> token.
-        longest: the maximum number of tokens that the model reads.
+        model: The masked language model.
+        tokenizer: The tokenizer of the model, with a <mask> token.
+        longest: The maximum number of tokens that the model reads.
     """
 
     tokenizer: Tokenizer
@@ -54,8 +54,8 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
         Several gaps in a text are filled independently: no candidate depends on those for other gaps.
 
         Args:
-            texts: a text with gaps, written as [MASK] or <mask>, each for one token; or an iterable of such texts.
-            count: the number of candidates.
+            texts: A text with gaps, written as [MASK] or <mask>, each for one token; or an iterable of such texts.
+            count: The maximum number of candidates for each gap.
         """
         return TEXTS.one_or_all(lambda each: self.fill_lines(each, count), texts)
 

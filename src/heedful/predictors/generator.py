@@ -1,4 +1,4 @@
-"""Generates text with a language model (GPT): continues prompts, all at once or as a stream."""
+"""Text generation with a language model (GPT): continuations of prompts, whole or as a stream, and scores of texts."""
 
 import math
 from collections import abc
@@ -26,8 +26,8 @@ class GenerationRequest:
     """Request to a text generator: a prompt and the settings for its continuation.
 
     Attributes:
-        prompt: the text to continue; an empty prompt begins a new document.
-        config: the settings, except `batch_tokens`, which is that of the generator.
+        prompt: The text to continue; an empty prompt begins a new document.
+        config: The settings; its `batch_tokens` is ignored, because the generator forms the batches.
     """
 
     prompt: str
@@ -39,10 +39,10 @@ class Generation:
     """Continuation of a prompt: the generated text, its tokens and their log-probabilities.
 
     Attributes:
-        text: the generated text, to be appended to the prompt without a space; a stop string and whatever follows it in
+        text: The generated text, to be appended to the prompt without a space; a stop string and whatever follows it in
             the same token are left out.
-        tokens: the ids of the generated tokens, without <eos>.
-        token_scores: log P of each token, and of <eos> if it was generated, under the model before any filter.
+        tokens: The ids of the generated tokens, without <eos>.
+        token_scores: Log P of each token, and of <eos> if it was generated, before filters such as `temperature`.
         reason: "eos": the model ended the text; "stop": a stop string was reached; "length": cut at `max_tokens`.
     """
 
@@ -59,10 +59,10 @@ class Generator(Predictor["LanguageModel", Generation]):
     """Text generator: a language model with its tokenizer. An output depends only on its own request, not on the batch.
 
     Args:
-        model: a decoder-only language model.
-        tokenizer: the tokenizer of the model.
-        config: the default settings of requests, and `batch_tokens`.
-        context: the maximum number of tokens that the model reads; None: any number. A longer prompt or text is
+        model: A decoder-only language model.
+        tokenizer: The tokenizer of the model.
+        config: The default settings of requests, and `batch_tokens`.
+        context: The maximum number of tokens that the model reads; None: any number. A longer prompt or text is
             continued from its last `context` // 2 tokens.
     """
 
@@ -97,12 +97,12 @@ class Generator(Predictor["LanguageModel", Generation]):
         """Continue a prompt with generated text, or each of several prompts.
 
         Args:
-            prompts: a string or a `GenerationRequest`, which is continued once; or an iterable of these, which gives a
+            prompts: A string or a `GenerationRequest`, which is continued once; or an iterable of these, which gives a
                 list of continuations in the same order.
-            options: keys of [generate] for this call, such as `temperature=0.7`.
+            options: Keys of [generate] for this call, such as `temperature=0.7`.
 
         Raises:
-            RunError: the model's output is not a number.
+            RunError: The model computes NaN.
         """
         return self._prompts(options).one_or_all(self._continued, prompts)
 
@@ -118,10 +118,10 @@ class Generator(Predictor["LanguageModel", Generation]):
         """Continue any number of prompts, in order; prompts of similar length form a batch.
 
         Args:
-            prompts: strings, or requests with their own settings.
-            window: number of prompts read before their continuations are yielded.
-            done: called with the number of prompts just finished, as soon as they are.
-            options: keys of [generate] for this call, such as `temperature=0.7`.
+            prompts: Strings, or requests with their own settings.
+            window: Number of prompts read before their continuations are yielded.
+            done: Called with the number of prompts just finished, after each step that finishes any.
+            options: Keys of [generate] for this call, such as `temperature=0.7`.
         """
         return self._continued(self._prompts(options).each(prompts), window, done)
 
@@ -132,7 +132,7 @@ class Generator(Predictor["LanguageModel", Generation]):
 
         The return value of the generator, as with `yield from`, is the whole continuation.
         """
-        request = self._prompts(options).read(prompt)  # before the first part is requested, so that errors show at once
+        request = self._prompts(options).read(prompt)  # outside `parts`, so that errors are raised at once
 
         def parts() -> abc.Generator[str, None, Generation]:
             (row,) = self._rows([request])
@@ -150,18 +150,18 @@ class Generator(Predictor["LanguageModel", Generation]):
     @overload
     def score(self, texts: Iterable[str], *, end: bool = False) -> list[TokenScores]: ...
     def score(self, texts: object, *, end: bool = False) -> TokenScores | list[TokenScores]:
-        """Compute the log-probability of each token of a text, or of each of several texts, as the model reads them.
+        """Compute the log-probability of each token of a text, or of each token of several texts.
 
         The first token follows an <eos>, as at the beginning of a document in training. In a text longer than the
         context, each token is predicted from at least the `context` // 2 tokens before it, or from all if there are
         fewer.
 
         Args:
-            texts: a string, or an iterable of strings, which gives a list in the same order.
-            end: also score the <eos> after the text: the probability that the text ends there.
+            texts: A string, or an iterable of strings, which gives a list in the same order.
+            end: Also score the <eos> after the text: the probability that the text ends there.
 
         Raises:
-            RunError: the model's output is not a number.
+            RunError: The model computes NaN.
         """
         return TEXTS.one_or_all(lambda each: self._scored(each, end=end), texts)
 
@@ -171,13 +171,13 @@ class Generator(Predictor["LanguageModel", Generation]):
 
             # Texts are split into overlapping windows of the context, and each token is scored in one of them.
             windows: list[list[int]] = []
-            firsts: list[int] = []  # the index in each window from which the next token is scored
+            firsts: list[int] = []  # the index in each window after which tokens are scored
             owners: list[int] = []  # the text of each window
             for owner, tokens in enumerate([EOS, *row] for row in rows):
                 size = len(tokens) - 1 if self.context is None else min(self.context, len(tokens) - 1)
                 done = 0
                 while done < len(tokens) - 1:
-                    # Half a window is context for the first new token; the last window is moved back to be full.
+                    # Half a window is context for the first new token; the last window begins early enough to be full.
                     begin = 0 if done == 0 else min(done - size // 2, len(tokens) - 1 - size)
                     windows.append(tokens[begin : begin + size + 1])
                     firsts.append(done - begin)
@@ -189,13 +189,13 @@ class Generator(Predictor["LanguageModel", Generation]):
             yield from map(TokenScores, rows, map(self.tokenizer.pieces, rows), log_probs)
 
     def score_windows(self, windows: list[list[int]], firsts: list[int]) -> list[list[float]]:
-        """Compute log P of the tokens in each window after the one at the index in `firsts`, given all before it."""
+        """Compute log P of the tokens after index `firsts[i]` in each window i, each token given all before it."""
         from heedful.search.prompt_to_text import score_windows
 
         return score_windows(self.model, windows, firsts, self.config.batch_tokens)
 
     def _prompts(self, options: GenerateOptions) -> InputKind[GenerationRequest]:
-        """Return the kind of input for prompts with options, which override the settings of a request."""
+        """Return the kind of input that reads prompts; `options` override the settings of a request."""
         config = with_options(self.config, options)
 
         def read(prompt: object) -> GenerationRequest:
@@ -223,7 +223,7 @@ class Generator(Predictor["LanguageModel", Generation]):
         return self.context is None or len(self.tokenizer.encode(prompt)) <= self.context
 
     def _rows(self, requests: list[GenerationRequest]) -> list[GenerationRow]:
-        # The tokenizer adds a space, with which a text after an empty prompt must not begin.
+        # After an empty prompt, the output begins with the space that the tokenizer puts before a text; it is removed.
         space = self.tokenizer.first_space
         prompts = self.tokenizer.encode_batch([request.prompt for request in requests])
         return [
@@ -238,8 +238,8 @@ class Generator(Predictor["LanguageModel", Generation]):
             for row in rows:
                 row.crop(self.context)
 
-            # A batch consists of the rows with the longest windows that fit, at least one, each as wide as it may
-            # become.
+            # A batch has as many rows as fit, but at least one, with the longest windows first. The width of a row is
+            # the maximum that it may reach.
             rows = sorted(rows, key=lambda row: len(row.window), reverse=True)
             room = accumulate((row.remaining for row in rows), max)
             widths = (min(len(rows[0].window) + tokens, self.context or math.inf) for tokens in room)
@@ -251,7 +251,7 @@ class Generator(Predictor["LanguageModel", Generation]):
             rows = rest + [row for row in batch if not row.done]
 
     def _run(self, rows: list[GenerationRow]) -> Iterator[None]:
-        """Generate tokens for a batch until each row has ended or fills the context of the model."""
+        """Generate tokens for a batch until all rows have ended or the context of the model is full."""
         from heedful.search.prompt_to_text import continue_rows
 
         return continue_rows(self.model, rows, self.context, self.suppressed, self.tokenizer.spell)

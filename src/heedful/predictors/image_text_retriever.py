@@ -1,4 +1,4 @@
-"""Search among images and texts: both become vectors in one space, in which those nearest to a query are found."""
+"""Search among images and texts, which a dual encoder maps to vectors in a shared space."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice

@@ -19,7 +19,7 @@ from heedful.text.tokenizer import UNK
 # A literal acts as a name or a number in its sentence, marks up words (a tag), or stands apart from the sentence.
 Kind = Literal["name", "number", "tag", "apart"]
 
-_HAN = "\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff00-\uffef"  # no space separates an address from these
+_HAN = "\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff00-\uffef"  # may follow an address without a space
 _IN_ADDRESS = rf"[^\s<>\"“”„«»{_HAN}]"
 _ADDRESS = (
     rf"(?:https?|ftp|file|mailto|ssh|git)://?{_IN_ADDRESS}+|www\.{_IN_ADDRESS}+"
@@ -98,11 +98,11 @@ def edges(text: str) -> tuple[str, str, str]:
     for span in reversed(spans):
         if begin <= span.begin and not text[span.end : end].strip(_BLANKS):
             end = span.begin
-    # A text that consists of literals is consumed from both ends, so that nothing is left between them.
+    # In a blank text, `begin` is beyond `end`.
     core = text[begin:end] if begin < end else ""
     begin += len(core) - len(core.lstrip(_BLANKS))
     core = core.strip(_BLANKS)
-    # Brackets around the whole text, and marks such as those of Markdown, belong to the ends as well.
+    # Brackets and Markdown marks around the whole core belong to the ends as well.
     inner = core
     while len(inner) > 2 and _CLOSING.get(inner[0]) == inner[-1] and _is_balanced(inner[1:-1], inner[0], inner[-1]):
         inner = inner[1:-1]
@@ -136,20 +136,20 @@ def outside(text: str, spans: Sequence[Span]) -> list[str]:
 
 NAMES = ("Tom", "Boston", "Ken", "Bob", "Paris", "Jim")  # models for many languages leave them untranslated
 NUMBERS = ("37", "58", "64", "85", "92", "43")
-MAX_TRIES = 3  # number of times that a text is translated with names, each time with different ones
+MAX_TRIES = 3  # translations of a text with names as stand-ins, different ones each time
 CLOSING_TAGS = ("</", "]")
 ENDS = tuple(".!?…:;,。！？：；，、؟।\"'”’)]»")
 NUMBER = re.compile(r"\d[\d.,'’\u00a0\u202f ]*")
 # Thousands separators and decimals, which languages write differently
 NOTATION = re.compile(r"\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+|\d+[.,]\d{1,2}")
-# Words that occur more than three times in a row are written once, unless the source has such repetitions, too.
+# A phrase of up to five words that occurs more than three times in a row is kept once, unless the source has one.
 REPETITION = re.compile(r"\b(\w+(?:\W+\w+){0,4}?)(?:\W+\1\b){3,}", re.IGNORECASE)
 DOUBLING = re.compile(r"\b(\w+)(?:\W+\1\b)+", re.IGNORECASE)  # a single word that is repeated at least once
 MIN_REPETITIONS = 4  # of three words, in a translation that loops
 _WIDE_STOPS = ("。", "！", "？")
 UNTRANSLATED = Hypothesis([], [0.0], 1.0)  # for a text that is left unchanged, such as a line of literals
 
-Steps = Generator[list[str], list[Translation], Translation]  # yields texts, is sent their translations, returns one
+Steps = Generator[list[str], list[Translation], Translation]  # yields texts, receives translations, returns one
 
 
 @dataclass
@@ -163,8 +163,8 @@ class LiteralPreservingTranslator:
     ) -> Iterator[Translation]:
         """Translate lines as `Translator.translate_lines` does.
 
-        The hypothesis of a line that is translated in parts is that of its first incomplete part or, if there is none,
-        of its first part.
+        A line that is translated in parts has the hypothesis of its first incomplete part or, if all are complete, of
+        its first part.
         """
         lines = iter(lines)
         while chunk := list(islice(lines, window)):
@@ -177,14 +177,14 @@ class LiteralPreservingTranslator:
         return not {UNK, *tokenizer.byte_ids} & set(tokenizer.encode("."))
 
     def _together(self, lines: list[Steps], done: Done) -> list[Translation]:
-        """Translate several lines: translate the texts that they request in shared batches, until all are finished."""
+        """Translate several lines in step: the texts that they request share batches, until all lines are finished."""
         translations: dict[int, Translation] = {}
         # Each line is a generator that yields the texts that it needs next, and receives their translations. All lines
         # advance together, so that each round is translated in full batches.
         requests = {number: next(line) for number, line in enumerate(lines)}
         remaining = len(lines)
 
-        def advance(count: int) -> None:  # a line may need several texts, but counts once
+        def advance(count: int) -> None:  # progress is counted in lines, not in texts
             nonlocal remaining
             done(min(count, remaining))
             remaining -= min(count, remaining)
@@ -204,7 +204,7 @@ class LiteralPreservingTranslator:
 
     def _line(self, line: str) -> Steps:
         """Translate the core of a line, and keep the literals at its ends."""
-        if "\n" in line or "\r" in line:  # several lines, which only some models have learned to translate
+        if "\n" in line or "\r" in line:  # several lines are left to the model
             [translation] = yield [line]
             return translation
         before, core, after = edges(line)
@@ -223,7 +223,7 @@ class LiteralPreservingTranslator:
         return _with_text(translation, f"{before}{translation.text}{after}")
 
     def _capitals(self, core: str) -> Steps:
-        """Translate a text; one in capitals is translated in sentence case, and its translation is put in capitals."""
+        """Translate a text. Text in capitals is translated in sentence case, and the result is put in capitals."""
         spans = literals(core)
         parts = outside(core, spans)
         letters = "".join(parts)
@@ -292,7 +292,7 @@ class LiteralPreservingTranslator:
         positions = [round(count / max(len(source), 1) * len(words)) for count in before]
         opening: list[str] = [""] * len(words)  # the tags before and after each word
         closing: list[str] = [""] * len(words)
-        first = 0  # the earliest word after which a tag may be closed: the one before which the last tag was opened
+        first = 0  # minimum number of words before a closing tag: one more than before the last opening tag
         for tag, share, part in zip(_texts(text, tags), positions, parts, strict=False):
             closes = tag.startswith(CLOSING_TAGS)
             position = min(max(share, first), len(words)) if closes else share
@@ -302,12 +302,12 @@ class LiteralPreservingTranslator:
                 opening[position] += tag
                 first = position + 1
         for number, word in enumerate(words):
-            core = word.rstrip(".,;:!?") if closing[number] else word  # a tag goes before the punctuation
+            core = word.rstrip(".,;:!?") if closing[number] else word  # a closing tag goes before punctuation
             words[number] = f"{opening[number]}{core}{closing[number]}{word[len(core) :]}"
         return _with_text(translation, " ".join(words))
 
     def _plain(self, text: str) -> Steps:
-        """Translate a text without literals in each of its readings, and keep what the model is most certain of.
+        """Translate a text in each of its readings, and keep the translation with the highest mean log-probability.
 
         If all translations loop, as they may for a text that is not language, the text itself is returned.
         """
@@ -327,7 +327,10 @@ class LiteralPreservingTranslator:
         return max(translations, key=itemgetter(0))[1]
 
     def _readings(self, text: str) -> list["Reading"]:
-        """List the text as it is, and as sentences: most models are trained on single sentences with full stops."""
+        """List the readings of a text: as it is and, if possible, split into sentences or with a full stop added.
+
+        Most models are trained on single sentences with full stops.
+        """
         readings = [Reading([text])]
         recipe = self.translator.recipe
         sentences = [each for each in segment(recipe.data.source_language if recipe else "en", text) if each.strip()]
@@ -359,7 +362,7 @@ class Reading(NamedTuple):
 
 
 def loops(text: str, translation: str) -> bool:
-    """Return True if a translation repeats a trigram at least 4 times, and twice as often as its source repeats any."""
+    """Return True if a trigram occurs in a translation at least 4 times and twice as often as any in the source."""
 
     def most_repeated(text: str) -> int:
         words = re.findall(r"\w+", text.lower())
@@ -376,8 +379,8 @@ def _mean_log_prob(translations: Sequence[Translation]) -> float:
 
 
 def _of_parts(parts: Sequence[Translation], text: str) -> Translation:
-    """Combine the translations of parts into that of a text."""
-    # Its only hypothesis is that of an incomplete part, if any, so that the whole text does not count as complete.
+    """Combine the translations of the parts of a text."""
+    # The hypothesis of an incomplete part, if any, represents the text, so that the text counts as incomplete, too.
     first = next((part for part in parts if not part.complete), parts[0])
     return _with_text(Translation(first.alternatives, any(part.truncated for part in parts)), text)
 
@@ -400,9 +403,9 @@ def _is_kept(literal: str, span: Span, text: str, translation: str) -> bool:
 
 
 def _stand_ins(text: str, spans: Sequence[Span]) -> Iterator[list[str]]:
-    """Yield stand-ins for literals to try: numbers for numbers and names for all else, then names for all."""
+    """Yield lists of stand-ins to try: first numbers for numbers and names for all else, then names for all."""
     count = len(spans)
-    # A stand-in that the text contains already could not be distinguished in the translation.
+    # A stand-in that already occurs in the text could not be distinguished from it in the translation.
     names, numbers = ([each for each in pool if each not in text] for pool in (NAMES, NUMBERS))
     if min(len(names), len(numbers)) < count:
         return

@@ -22,7 +22,7 @@ class ClassifiedMedia(Classified):
     """Class predicted for a file, with the probability of each class.
 
     Attributes:
-        windows: number of parts in which the file was read: more than 1 for audio that is too long for the model. The
+        windows: Number of parts in which the file was read: more than 1 for audio that is too long for the model. The
             probabilities of the parts are averaged.
         silent: True for silent audio, for which the model still predicts a class.
     """
@@ -35,8 +35,8 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
     """Classifier of images, audio or videos: a model trained to predict one of the classes in `data.labels`.
 
     Attributes:
-        decision: how a class is chosen, such as by a threshold.
-        inputs: how an input is read: by a `MediaReader`, in parts.
+        decision: How a class is chosen, such as by a threshold.
+        inputs: Reads an input with `reader`, as a list of parts.
     """
 
     reads_files = True
@@ -49,7 +49,7 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
         self.inputs = replace(self.reader.inputs, read=self.reader.parts)
 
     def decide_by(self, decision: Decision) -> None:
-        """Choose classes by other rules, such as by a threshold."""
+        """Set the rule by which classes are chosen, such as a threshold."""
         self.decision = decision
 
     @overload
@@ -60,7 +60,7 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
         """Predict the class of a file, or the classes of several files, in order.
 
         Args:
-            files: a file name, its bytes, an open file, a Pillow image, or an array of pixels (H W C, 8 bits), of
+            files: A file name, its bytes, an open file, a Pillow image, or an array of pixels (H W C, 8 bits), of
                 frames (T H W C, 8 bits) or of samples (N) at the recipe's rate; or an iterable of these.
                 Audio that is longer than `audio.max_seconds` is read in parts, whose probabilities are averaged.
         """

@@ -1,6 +1,6 @@
 """Images, audio and videos for predictors: files, their bytes, or arrays, decoded and put into batches.
 
-B batch, N rows of pixels or frames, F features of a row: the columns and channels of pixels, or those of a frame.
+B batch, N rows of pixels or frames, F features of a row: columns and channels of pixels, or numbers in a frame.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -28,14 +28,14 @@ D = TypeVar("D")
 
 
 class _ByName(type):
-    """Metaclass of a class that stands in for Pillow's image class; Pillow need not be installed."""
+    """Metaclass of `PillowImage` that compares classes by name, so that Pillow need not be installed."""
 
     def __instancecheck__(cls, value: object) -> bool:
         return any((kind.__module__, kind.__name__) == ("PIL.Image", "Image") for kind in type(value).__mro__)
 
 
 class PillowImage(metaclass=_ByName):
-    """Pillow images."""
+    """Stand-in for Pillow's image class in `isinstance` checks."""
 
 
 SINGLE = (str, PathLike, bytes, np.ndarray, torch.Tensor, BufferedIOBase, PillowImage)
@@ -101,10 +101,10 @@ class MediaReader:
         """Apply a function to any number of decoded inputs, and yield the result of each, in order.
 
         Args:
-            decoded: the inputs.
-            apply: maps the inputs (B N F) and the padding mask (B N) of a batch to the result of each input.
-            batch_tokens: number of positions in a batch; no result depends on it.
-            done: called with the number of inputs just finished, after each batch.
+            decoded: The inputs.
+            apply: Maps the inputs (B N F) and the padding mask (B N) of a batch to the result of each input.
+            batch_tokens: Maximum number of positions in a batch; no result depends on it.
+            done: Called with the number of inputs just finished, after each batch.
         """
         device = next(self.model.parameters()).device
         for window in self.windows(decoded, WINDOW * batch_tokens):
@@ -119,7 +119,7 @@ class MediaReader:
             yield from (results[index] for index in range(len(window)))
 
     def windows(self, decoded: Iterable[np.ndarray], tokens: int) -> Iterator[list[np.ndarray]]:
-        """Split decoded inputs into lists that fit in memory: `modality.window` inputs or about `tokens` positions."""
+        """Split decoded inputs into lists of at most `modality.window` inputs and about `tokens` positions."""
         window: list[np.ndarray] = []
         size = 0
         for one in decoded:

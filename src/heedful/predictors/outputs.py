@@ -8,7 +8,7 @@ from heedful.config.schema import DecodeConfig
 
 @dataclass
 class CutOutputs:
-    """Counts of outputs, and of those that were cut because they reached their length limit without <eos>."""
+    """Number of outputs, and how many of them were cut because they reached the length limit without <eos>."""
 
     outputs: int = 0
     cut: int = 0
@@ -25,12 +25,12 @@ class CutOutputs:
         *,
         in_training: bool = False,
     ) -> str | None:
-        """Return a sentence about the cut outputs and the remedy; None if no output was cut.
+        """Return a warning about cut outputs, with a remedy; None if no output was cut.
 
         Args:
-            config: the settings of the search.
-            positions: the number of positions that the decoder has learned; None if it is unlimited.
-            option: the setting to raise, as the user writes it.
+            config: The settings of the search.
+            positions: The number of positions that the decoder has learned; None if it is unlimited.
+            option: The setting to raise, as the user writes it.
             in_training: True if the model is being trained, so that longer training is a remedy.
         """
         if not self.cut:
@@ -53,11 +53,11 @@ class Option:
     """A possible output of a model for a text, such as a translation, a word for a gap, or a class.
 
     Attributes:
-        text: the output as text.
-        probability: probability that the model assigns to the output; None if it assigns none.
-        score: score of a hypothesis in beam search.
-        pieces: tokens of an output that was generated token by token.
-        log_probs: log-probability of each token in `pieces`.
+        text: The output as text.
+        probability: Probability that the model assigns to the output; None if it assigns none.
+        score: Score of a hypothesis in beam search, or cosine similarity of a neighbour.
+        pieces: Tokens of an output that was generated token by token.
+        log_probs: Log-probability of each token in `pieces`.
         complete: False if a length limit cut the output.
     """
 
@@ -92,5 +92,5 @@ class TokenScores:
 
     @property
     def mean(self) -> float:
-        """Mean log-probability of a token; NaN for a text without tokens."""
+        """Mean log-probability per token; NaN for a text without tokens."""
         return self.total / len(self.log_probs) if self.log_probs else math.nan

@@ -30,9 +30,9 @@ class FilledImage:
     """An image before and after masked patches were filled in.
 
     Attributes:
-        original: the image at the recipe's size.
+        original: The image at the recipe's size.
         hidden: True for the masked patches.
-        filled: the image with the predicted patches in place of the masked ones.
+        filled: The image with the predicted patches in place of the masked ones.
     """
 
     original: Pixels
@@ -41,7 +41,7 @@ class FilledImage:
 
     @property
     def seen(self) -> Pixels:
-        """The input of the model: masked patches are grey."""
+        """The visible part of the image, with masked patches in grey."""
         side = len(self.original) // len(self.hidden)
         covered = np.kron(self.hidden, np.ones((side, side), bool))[:, :, None]
         return np.where(covered, np.uint8(GREY), self.original)
@@ -56,8 +56,8 @@ class FilledImage:
 class PatchFiller(Predictor[MaskedPatchModel, FilledImage]):
     """Filler of masked patches: a model trained on the task `masked_patches`.
 
-    The model predicts patches with mean 0 and variance 1 (He et al. 2022, section 3). For display, each gets the mean
-    and variance of the masked patch itself: the model predicts the structure, not the brightness.
+    The model predicts patches with mean 0 and variance 1 (He et al. 2022, section 3). It predicts structure, not
+    brightness, so each patch is displayed with the mean and variance of the original.
     """
 
     reads_files = True
@@ -82,8 +82,8 @@ class PatchFiller(Predictor[MaskedPatchModel, FilledImage]):
         """Mask patches of any number of images, and fill them in, in order and in bounded memory.
 
         Args:
-            files: file names, bytes, or arrays of pixels (H W C, 8 bits).
-            seed: selects the masked patches, which are the same in every image.
+            files: File names, bytes, or arrays of pixels (H W C, 8 bits).
+            seed: Selects the masked patches, which are the same in every image.
         """
         return self.answers(self.reader.inputs.each(files), seed)
 

@@ -1,4 +1,4 @@
-"""Base class of all predictors (translator, generator, classifier, ...): inputs, device, precision, calls."""
+"""Base class of all predictors (translator, generator, classifier, ...), and the kinds of input that they accept."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -26,13 +26,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class InputKind(Generic[T]):
-    """Kind of input that a predictor takes, such as texts: it distinguishes one input from several, and reads each.
+    """Kind of input that a predictor accepts, such as texts. It separates one input from several, and converts each.
 
     Attributes:
-        noun: the name of one input in messages, such as "text".
-        types: the Python types of one input; anything else is an iterable of several.
-        read: converts an input to the form that the predictor works with, or raises an InputError.
-        remedy: the expected input, for messages, such as "a string".
+        noun: The name of one input in messages, such as "text".
+        types: The Python types of a single input; a value of another type is treated as an iterable of inputs.
+        read: Converts an input to the form that the predictor works with, or raises an InputError.
+        remedy: The expected input, for messages, such as "a string".
     """
 
     noun: str
@@ -48,12 +48,12 @@ class InputKind(Generic[T]):
         return list(answers(self.each(inputs)))
 
     def each(self, inputs: object) -> Iterator[T]:
-        """Iterate over the inputs in an iterable, and read each; an error gives the number of the input, from 1."""
+        """Return an iterator that reads each input of an iterable; its errors give the number of the input, from 1."""
         if isinstance(inputs, self.types):
             raise InputError(
                 f"{described(inputs)} is a single {self.noun}, but several are expected here; put it in a list"
             )
-        # Bytes and mappings are iterable as well, but their items, integers and keys, are not meant as inputs.
+        # Bytes, mappings and arrays without dimensions also have `__iter__`, but no items that could be inputs.
         if not isinstance(inputs, Iterable) or isinstance(inputs, bytes | Mapping) or getattr(inputs, "ndim", 1) == 0:
             raise InputError(
                 f"{described(inputs)} is neither {with_article(self.noun)} nor a list; give {self.remedy}, or a list "
@@ -94,7 +94,7 @@ M_co = TypeVar("M_co", bound="Model", covariant=True)
 A_co = TypeVar("A_co", covariant=True)
 P = TypeVar("P", bound="Predictor[Model, object]")
 
-Done = Callable[[int], object]  # called with the number of texts just finished, for a progress report
+Done = Callable[[int], object]  # called with the number of inputs (or seconds of audio) just finished
 
 
 def check_one_text(options: Mapping[str, object], config: DecodeConfig, remedy: str) -> None:
@@ -113,17 +113,17 @@ class ModelInputs(NamedTuple):
 class Predictor(ABC, Generic[M_co, A_co]):
     """Base class of predictors: a trained model with its tokenizer, ready for use; `heedful.load` returns one.
 
-    A subclass defines `predict`, usually with a second name from its field, such as `translate`, and a method that
+    A subclass defines `predict`, usually with an alias that names what it does, such as `translate`, and a method that
     reads any number of texts in bounded memory, such as `translate_lines`. A predictor can also be called like a
     function.
 
     Attributes:
-        model: the torch module.
-        recipe: the recipe that the model was trained with; None for a model that was not loaded from a folder.
-        tokenizer: the tokenizer of the text that the model reads or, if it reads none, generates; None for a model
+        model: The torch module.
+        recipe: The recipe that the model was trained with; None for a model that was not loaded from a folder.
+        tokenizer: The tokenizer of the text that the model reads or, if it reads none, generates; None for a model
             without text.
-        config: the settings for generating text, [decode] or [generate]; None for a model that generates none.
-        reader: runs the model on texts or files in batches; None for some predictors, such as a generator.
+        config: The settings for generating text, [decode] or [generate]; None for a model that generates none.
+        reader: Runs the model on texts or files in batches; None for some predictors, such as a generator.
         reads_files: True for a predictor of images, audio or video, whose `reader` decodes them.
     """
 
@@ -135,8 +135,8 @@ class Predictor(ABC, Generic[M_co, A_co]):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        # A call looks up `__call__` in the class; the inherited one is the `predict` of the base class.
-        cls.__call__ = cls.predict  # the `predict` of the subclass
+        # The inherited `__call__` would run the abstract `predict` of the base class.
+        cls.__call__ = cls.predict
 
     def __init__(self, model: M_co) -> None:
         self.model = model
@@ -150,18 +150,18 @@ class Predictor(ABC, Generic[M_co, A_co]):
         """Compute the answer to a text, or the answers to several texts, in order.
 
         Args:
-            texts: a string, which gives one answer; or an iterable of strings, which gives a list of answers.
+            texts: A string, which gives one answer; or an iterable of strings, which gives a list of answers.
         """
 
     __call__ = predict  # for type checkers, see `__init_subclass__`
 
     @cached_property
     def tokenizers(self) -> TokenizerPair:
-        """Tokenizers of the text that the model reads and generates: the same one twice, or none without text."""
+        """Tokenizers of the input and the output text: by default the same one; none for a model without text."""
         return NoTokenizers() if self.tokenizer is None else TokenizerPair(self.tokenizer, self.tokenizer)
 
     def _configured(self: P, options: Mapping[str, Any]) -> P:
-        """Copy the predictor, sharing its model, with different values for some of the settings in `config`."""
+        """Return a copy that shares the model, with different values for some of the settings in `config`."""
         changed = copy(self)
         changed.config = with_options(self.config, options)
         changed.recipe = self.recipe and replace(self.recipe, **{TABLES[type(self.config)]: changed.config})
@@ -190,7 +190,7 @@ class Predictor(ABC, Generic[M_co, A_co]):
         return f"{type(self).__name__}({', '.join(facts)})"
 
     def model_inputs(self, value: Any, second: str | None) -> ModelInputs | None:
-        """Prepare a text, a pair or a file as the model reads it, for the inspector; None if it cannot be inspected."""
+        """Return the model inputs for a text, a pair or a file; None if the inspector does not support this class."""
         del value, second
         return None
 
@@ -200,7 +200,7 @@ class Predictor(ABC, Generic[M_co, A_co]):
         return []
 
     def unknown(self, text: str) -> list[str]:
-        """List the parts of a text that no token of the vocabulary covers: the model reads <unk> for them."""
+        """List the parts of a text that no token of the vocabulary covers, which the model reads as <unk>."""
         return self.tokenizers.source.unknown(text)
 
 

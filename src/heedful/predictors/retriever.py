@@ -1,4 +1,4 @@
-"""Semantic search: texts as vectors, the nearest texts to a query, and an index of vectors on disk.
+"""Semantic search: texts as vectors, the texts nearest to a query, and an index of vectors on disk.
 
 N vectors, Q queries, D vector size.
 """
@@ -59,7 +59,7 @@ def read_index(path: Path, sources: Mapping[str, str]) -> np.ndarray:
             facts, vectors = file.metadata() or {}, file.get_tensor(VECTORS)
     except (OSError, SafetensorError) as error:
         raise InputError(f"{path}: is not a readable index ({error}); delete it, or choose another file") from error
-    # The digest covers only the bytes, which are the same for a different shape.
+    # The digest covers only the bytes, which do not determine the shape.
     shape = facts.get(SHAPE, str(vectors.shape))  # an older index does not store it
     is_sound = vectors.dtype == np.float32 and vectors.ndim == 2 and str(vectors.shape) == shape
     if not is_sound or facts.get(DIGEST) != digest(vectors):
@@ -89,9 +89,9 @@ class VectorPredictor(Predictor[M_co, Vectors], Generic[M_co, I_contra]):
     """Base class of predictors that encode inputs as vectors, and find those nearest to a query.
 
     Attributes:
-        inputs: how an input of `encode`, or a query, is read.
-        items: how an item of a corpus is checked; it is read when it is encoded.
-        width: the size of a vector.
+        inputs: Reads the inputs of `encode` and the queries.
+        items: Checks the items of a corpus, which are read only when they are encoded.
+        width: The size of a vector.
     """
 
     inputs: InputKind[Any]
@@ -110,8 +110,8 @@ class VectorPredictor(Predictor[M_co, Vectors], Generic[M_co, I_contra]):
         """Encode an input as a float32 vector of length 1 and shape (D,), or several inputs as vectors (N, D).
 
         Args:
-            inputs: one input, such as a string, or an iterable of any number of them.
-            done: called with 1 for each input when it is encoded.
+            inputs: One input, such as a string, or an iterable of any number of them.
+            done: Called with 1 for each input when it is encoded.
         """
         vectors = self.inputs.one_or_all(lambda each: self.vectors(each, done), inputs)
         return stacked(vectors, self.width) if isinstance(vectors, list) else vectors
@@ -131,13 +131,13 @@ class VectorPredictor(Predictor[M_co, Vectors], Generic[M_co, I_contra]):
     def search(
         self, queries: object, corpus: Iterable[I_contra], k: int = 10, vectors: Vectors | None = None
     ) -> list[Hit] | list[list[Hit]]:
-        """Find what is nearest to a query, or to each of several queries, best first; ties are in corpus order.
+        """Find the items of a corpus nearest to a query, or to each of several, best first; ties keep the corpus order.
 
         Args:
-            queries: one input, or an iterable of inputs, as for `encode`.
-            corpus: the inputs to search. The `text` of a hit is the text itself or, for an image, its path if known.
-            k: the maximum number of hits for each query.
-            vectors: the vectors of `corpus`, if already computed with `encode`.
+            queries: One input, or an iterable of inputs, as for `encode`.
+            corpus: The inputs to search. The `text` of a hit is the text itself or, for an image, its path if known.
+            k: The maximum number of hits for each query.
+            vectors: The vectors of `corpus`, if already computed with `encode`.
         """
         items = corpus if isinstance(corpus, list) else list(self.items.each(corpus))
         index = self.encode(items) if vectors is None else vectors
@@ -183,7 +183,7 @@ class Retriever(VectorPredictor["SentenceEncoder", str]):
 
 
 def warn_of_mean_vectors(path: Path, task: str) -> None:
-    """Warn that the vectors of a model for another task are the means of its hidden states."""
+    """Warn, unless the task is ranking, that the vectors of the model are the means of its hidden states."""
     if task != "ranking":
         LOG.warning(
             '%s was trained for the task "%s", not for sentence vectors, so the means of its hidden states are used; '
@@ -206,7 +206,7 @@ def nearest(queries: Vectors, vectors: Vectors, k: int) -> tuple[Vectors, NDArra
         have the shape (Q, min(k, N)).
     """
     scores, indices = np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
-    # In blocks, because all scores at once would be (Q, N).
+    # In blocks, because the scores of all vectors at once, (Q, N), would take too much memory.
     for start in range(0, len(vectors), BLOCK):
         block = queries @ vectors[start : start + BLOCK].T
         numbers = np.broadcast_to(np.arange(start, start + block.shape[1]), block.shape)

@@ -30,7 +30,7 @@ class Scored:
 class Scorer(TextPredictor[TextClassifier, Scored]):
     """Scorer: a regression model that predicts a number for each text.
 
-    The model's outputs are standardised; `data` has the mean and the scale of the labels.
+    The model's standardised outputs are converted back with the mean and the scale of the labels in `data`.
     """
 
     columns = ("score",)

@@ -1,4 +1,7 @@
-"""Transcription of long audio: windows, and the rules for the tokens of a transcript, as a decoding state."""
+"""Transcription of long audio: its windows, and a decoding state that applies the rules for tokens of a transcript.
+
+R rows of a batch, T tokens written so far, V vocabulary.
+"""
 
 from abc import ABC, abstractmethod
 from collections import deque
@@ -23,12 +26,12 @@ from heedful.text.speech_tokens import STEP, SpeechTokens
 from heedful.text.tokenizer import BOS, EOS, PAD
 
 MAX_FIRST_SECONDS = 1.0  # within which the first segment of a window begins
-MIN_SECONDS = 0.1  # a shorter remainder at the end of long audio contains no separate speech
+MIN_SECONDS = 0.1  # a shorter remainder of a stretch is skipped: it contains no separate speech
 
 
 @dataclass(frozen=True)
 class SpeechRules:
-    """Rules for the tokens of a transcript: which ones may follow those generated so far."""
+    """Rules that determine which tokens may come next in a transcript."""
 
     suppressed: Bool[Tensor, " V"]  # True for tokens that are never generated
     suppressed_first: Bool[Tensor, " V"]  # True for tokens that are never generated first
@@ -36,7 +39,7 @@ class SpeechRules:
 
     @classmethod
     def of(cls, tokens: SpeechTokens, config: TranscribeConfig, times: range, vocabulary: int) -> "SpeechRules":
-        """Create the rules for V tokens; suppressed are those in the settings and those that only a prompt contains."""
+        """Create rules that suppress the tokens in the settings, and the tokens that only a prompt contains."""
         suppressed, first = (torch.zeros(vocabulary, dtype=torch.bool) for _ in range(2))
         # <eos> is one of the controls in Whisper's vocabulary, but ends every transcript.
         suppressed[sorted({PAD, BOS, *config.suppress, *(tokens.controls - set(times))} - {EOS})] = True
@@ -47,13 +50,13 @@ class SpeechRules:
         return SpeechRules(self.suppressed.to(device), self.suppressed_first.to(device), self.times)
 
     def apply(self, logits: Float[Tensor, "R V"], written: Int[Tensor, "R T"]) -> Float[Tensor, "R V"]:
-        """Set the logits of tokens that are not allowed next to minus infinity."""
+        """Return the logits, with minus infinity for tokens that may not follow the written ones."""
         logits = logits.masked_fill(self.suppressed if written.size(1) else self.suppressed_first, -torch.inf)
         if not self.times:
             return logits
         logits = logits.masked_fill(self.forbidden(written, logits.size(1)), -torch.inf)
 
-        # If all timestamps together are more probable than any other token, only they remain.
+        # If all timestamps together are more probable than any other token, only timestamps remain.
         begin, end = self.times.start, self.times.stop
         times = logits[:, begin:end].float().logsumexp(1)
         others = torch.cat([logits[:, :begin], logits[:, end:]], dim=1).float().amax(1)
@@ -64,8 +67,9 @@ class SpeechRules:
     def forbidden(self, written: Int[Tensor, "R T"], vocabulary: int) -> Bool[Tensor, "R V"]:
         """Return a mask of the tokens that would break the order of timestamps.
 
-        The first token is a timestamp of at most a second. Timestamps come in pairs, the end of a segment and the
-        beginning of the next, and only the last one may be single. They never decrease, and no segment is empty.
+        The first token is a timestamp of at most `MAX_FIRST_SECONDS`. Later timestamps come in pairs, the end of a
+        segment and the beginning of the next, except that the last one may be single. Timestamps never decrease, and
+        no segment is empty.
         """
         begin, end = self.times.start, self.times.stop
         ids = torch.arange(vocabulary, device=written.device)
@@ -88,8 +92,8 @@ class SpeechState:
     """Decoding state that is fed a prompt before a search begins, and masks the tokens that its rules do not allow.
 
     Attributes:
-        begin: the next token to be fed to each row; a search feeds the last token of the prompt.
-        first_logits: the logits after <bos>, one row for each clip; None before it is fed.
+        begin: The token to feed to each row next; when a search begins, the last token of the prompt.
+        first_logits: The logits after <bos>, one row for each clip; None before it is fed.
     """
 
     def __init__(self, state: DecodingState, rules: SpeechRules) -> None:
@@ -141,11 +145,11 @@ class Reading:
     """Audio that is being transcribed: where its next window begins, and the transcript so far.
 
     Attributes:
-        audio: the audio.
-        windows: how it is split into windows.
-        begin: the first sample of the next window.
-        language: the code of the language; None before it is detected.
-        segments: beginning and end in seconds, and tokens, of the transcript so far.
+        audio: The audio.
+        windows: How the audio is split into windows.
+        begin: The first sample of the next window.
+        language: The code of the language; None before it is detected.
+        segments: The transcript so far: the beginning and end of each segment in seconds, and its tokens.
         complete: False once an output has reached the length limit and was cut there.
     """
 
@@ -206,7 +210,7 @@ class Reading:
     def transcript(
         self, spell: Callable[[Sequence[int]], str], words: Callable[[TimedTokens], list[Word]] = lambda _: []
     ) -> Transcript:
-        """Create the transcript so far; `spell` turns tokens into text, and `words` into words."""
+        """Create the transcript so far; `spell` turns tokens into text, and `words` turns timed tokens into words."""
         segments = [
             Segment(start, end, text, list(output.tokens), output.scores, words(output))
             for start, end, output in self.segments
@@ -219,8 +223,8 @@ class Windows(ABC):
     """Base class of the ways to read long audio in windows.
 
     Attributes:
-        length: samples in a window.
-        times: ids of the timestamps that are generated; empty: none.
+        length: Samples in a window.
+        times: Ids of the timestamps that are generated; empty: none.
     """
 
     times = range(0)
@@ -241,7 +245,7 @@ class Windows(ABC):
         """Add the tokens of the current window to a reading, and move to the next window."""
 
 
-class StampedWindows(Windows):
+class TimestampedWindows(Windows):
     """Windows of a model that generates timestamps: the next one may begin at the end of the last finished segment."""
 
     def __init__(self, length: int, tokens: SpeechTokens) -> None:
@@ -256,8 +260,8 @@ class StampedWindows(Windows):
     def take(self, reading: Reading, output: TimedTokens) -> None:
         """Add the segments between timestamps, and move to the next window.
 
-        If there is a pair of timestamps, audio after the last one is decoded again, unless a single timestamp ends the
-        output.
+        If there is a pair of timestamps, audio after the last finished segment is decoded again, unless a single
+        timestamp ends the output.
         """
         offset, rate = reading.begin / reading.audio.rate, reading.audio.rate
         limit = (reading.begin + reading.window_length) / rate
@@ -332,9 +336,11 @@ class OverlappingWindows(Windows):
 def seam(first: Sequence[int], second: Sequence[int], share: float) -> tuple[int, int]:
     """Find where to join the tokens of two windows that overlap.
 
-    That is the middle of the longest run of tokens that is both in the last `share` of `first` and in the first `share`
-    of `second`.
-    Returns where `first` ends and where `second` begins; without common tokens, both are kept whole.
+    They are joined in the middle of the longest run of tokens that is both in the last `share` of `first` and in the
+    first `share` of `second`.
+
+    Returns:
+        The index where `first` ends, and the index where `second` begins; without common tokens, both are kept whole.
     """
     tail, head = (min(len(side), round(share * len(side))) for side in (first, second))
     skipped = len(first) - tail

@@ -1,4 +1,7 @@
-"""Tagging of words, such as named entity recognition: the tags are found by the Viterbi algorithm."""
+"""Tagging of words, such as named entity recognition, with the Viterbi algorithm.
+
+N words, C tags.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +21,7 @@ from heedful.predictors.outputs import Option
 from heedful.predictors.predictor import InputKind, as_text, described
 from heedful.predictors.text_predictor import Text, TextPredictor, as_pair
 from heedful.text.tokenizer import Tokenizer
-from heedful.text.words import CutText, WordCutter, WordRow, rows_of_words
+from heedful.text.words import SplitText, WordRow, WordSplitter, rows_of_words
 
 
 def viterbi(
@@ -30,7 +33,7 @@ def viterbi(
     """Find the sequence of states with the largest sum of scores among the allowed sequences (Viterbi decoding).
 
     Args:
-        scores: the score of each state at each step, such as log-probabilities.
+        scores: The score of each state at each step, such as log-probabilities.
         follows: True at (i, j) if state j may follow state i.
         first: True for the states that may begin a sequence.
         last: True for the states that may end a sequence.
@@ -75,7 +78,7 @@ class TaggedWords:
 
 
 class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
-    """Tagger of words: a trained model with its tokenizer, which predicts only tag sequences that the scheme allows.
+    """Tagger of words: a trained model with its tokenizer. It predicts only tag sequences that the scheme allows.
 
     An input is a string, which is split into words like the training data, or a list of words inside a list of inputs:
     `tagger.predict([["O'Brien", "lives", "here", "."]])`.
@@ -86,7 +89,7 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
     def __init__(self, model: TokenClassifier, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model, tokenizer, data)
         self.causal = model.backbone.causal
-        self.cutter = WordCutter(data.words)
+        self.cutter = WordSplitter(data.words)
         self.tags = data.labels
         # The best tags of single words may form sequences that the scheme forbids, such as I-person after B-place.
         self.follows = np.array(
@@ -105,13 +108,13 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
         return [Option(f"{entity.text}: {entity.kind}", entity.probability) for entity in answer.spans]
 
     def words(self, text: Text) -> list[str]:
-        """Split a text into words like the training data; a `CutText` is already split.
+        """Split a text into words like the training data; a `SplitText` is already split.
 
         With a tokenizer for pretokenized text, only spaces separate words.
         """
         self.check(text)
         line = text.first
-        if isinstance(line, CutText):
+        if isinstance(line, SplitText):
             return list(line.words)
         return line.split() if self.tokenizer.config.pretokenized else self.cutter.cut(line)
 
@@ -134,7 +137,7 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
             yield self.decide(words, logits)
 
     def rows(self, words: Sequence[str]) -> list[WordRow]:
-        """Encode the words of a sentence as rows of token ids: windows, if the sentence is too long for one row."""
+        """Encode the words of a sentence as one row of token ids or, if it is too long, as one row for each window."""
         return rows_of_words(self.tokenizer, words, self.reader.longest, causal=self.causal)
 
     def decide(self, words: Sequence[str], logits: Tensor) -> TaggedWords:
@@ -163,10 +166,10 @@ SENTENCES = InputKind("sentence", (str,), as_words, "a list of words")
 
 
 def as_sentence(value: Any) -> Text:
-    """Convert an input, a string or a list or array of words, to a text; a pair stays a pair, which `check` rejects."""
+    """Convert a string, or a list or array of words, to a text. A pair stays a pair, which `check` rejects."""
     words = value.tolist() if hasattr(value, "tolist") and not isinstance(value, str) else value
     is_list = isinstance(words, list) or (isinstance(words, tuple) and len(words) != 2)
-    return Text(CutText(words)) if is_list else as_pair(value)
+    return Text(SplitText(words)) if is_list else as_pair(value)
 
 
 Tagger.inputs = InputKind("text", (str, Text), as_sentence, "a string or a list of words")

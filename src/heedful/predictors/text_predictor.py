@@ -10,7 +10,7 @@ from heedful.config.schema import DataConfig
 from heedful.errors import InputError
 from heedful.predictors.outputs import Answer, Option
 from heedful.predictors.predictor import Done, InputKind, ModelInputs, Predictor, as_text, described
-from heedful.text.sequences import batches, is_cut, pad, segments, sequence
+from heedful.text.sequences import batches, is_truncated, pad, segments, sequence
 from heedful.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:  # torch is imported with the model
@@ -25,7 +25,7 @@ BATCH_TOKENS = 8192
 
 LOG = logging.getLogger(__name__)
 
-# Maps ids, padding mask and segments (B S) to one result for each row.
+# Maps ids, padding mask and segments, each (B S), to one result for each row.
 Apply = Callable[["Tensor", "Tensor", "Tensor"], "Tensor"]
 
 
@@ -40,16 +40,16 @@ class EncodedText(NamedTuple):
     """Token ids of a text or pair, as the model reads them."""
 
     ids: list[int]
-    truncated: bool  # its end was cut off
+    truncated: bool  # True if the end was cut off
 
 
 class BatchedModel:
-    """Model with its tokenizer, run on texts in batches. The result of a text never depends on the other texts.
+    """Model with its tokenizer, run on texts in batches. The result for a text never depends on the other texts.
 
     Args:
-        model: the model, in any mode.
-        tokenizer: its tokenizer.
-        longest: the maximum number of tokens in a text or pair; longer inputs lose their end.
+        model: The model, in training or evaluation mode.
+        tokenizer: Its tokenizer.
+        longest: The maximum number of tokens in a row, special tokens included; longer inputs are truncated.
     """
 
     def __init__(self, model: "nn.Module", tokenizer: Tokenizer, longest: int) -> None:
@@ -89,12 +89,13 @@ class BatchedModel:
     def row(self, text: Text) -> EncodedText:
         parts = [self.tokenizer.encode(part) for part in text if part is not None]
         ids = sequence(*parts, longest=self.longest)
-        return EncodedText(ids, is_cut(ids, *parts))
+        return EncodedText(ids, is_truncated(ids, *parts))
 
     def read_rows(self, rows: Sequence[list[int]], apply: Apply, done: Done = lambda _: None) -> "list[Tensor]":
-        """Run the model on rows of token ids, in batches; if there is a result for each token, padding has one, too.
+        """Run the model on rows of token ids, in batches.
 
-        `done` is called with the number of rows just finished, after each batch.
+        If `apply` returns a result for each token, the results include padding. `done` is called after each batch, with
+        the number of rows just finished.
         """
         import torch
 
@@ -122,7 +123,7 @@ def padded_inputs(rows: Sequence[list[int]], device: "torch.device") -> "list[Te
 
 
 def row_inputs(model: "nn.Module", row: list[int]) -> ModelInputs:
-    """Prepare one row of token ids, without padding, as a model reads it."""
+    """Return the inputs of a model for a single row of token ids, without padding."""
     return ModelInputs(padded_inputs([row], next(model.parameters()).device), row)
 
 
@@ -138,8 +139,8 @@ class TextPredictor(Predictor[M_co, A_co]):
     `data.max_length` tokens.
 
     Attributes:
-        inputs: how an input is read.
-        columns: the names of the columns that `heedful predict` writes for an answer to a table.
+        inputs: The kind of input that the predictor accepts.
+        columns: The columns of the table that `heedful predict` writes, with one row for each answer.
     """
 
     tokenizer: Tokenizer
@@ -159,8 +160,8 @@ class TextPredictor(Predictor[M_co, A_co]):
         """Predict the answer to a text, or the answers to several texts, in order.
 
         Args:
-            texts: a string or a `Text`, which has one answer; or an iterable of strings and pairs, which has a list of
-                answers. A pair is a `Text(first, second)` or, inside an iterable, a tuple.
+            texts: A string or a `Text`, which gives one answer; or an iterable of strings and pairs, which gives a list
+                of answers. A pair is a `Text(first, second)` or, inside an iterable, a tuple.
         """
         return self.inputs.one_or_all(self.answers, texts)
 
@@ -191,7 +192,7 @@ class TextPredictor(Predictor[M_co, A_co]):
         return [Option(str(answer))]
 
     def windows(self, text: Text) -> list[list[int]]:
-        """Encode a text or pair as the rows of token ids that the model reads: one, or several windows."""
+        """Encode a text or pair as the rows of token ids that the model reads: one row, or several windows."""
         return [self.reader.encode(text)]
 
     def line(self, answer: Any) -> str:
@@ -208,7 +209,7 @@ class TextPredictor(Predictor[M_co, A_co]):
 
 
 def as_pair(value: object) -> Text:
-    """Convert an input, a string or a tuple of two, to a text or a text pair."""
+    """Convert a string, or a tuple (first, second) in which `second` may be None, to a `Text`."""
     if isinstance(value, tuple) and len(value) == 2:
         first, second = value
         return Text(as_text(first), None if second is None else as_text(second))
@@ -218,7 +219,7 @@ def as_pair(value: object) -> Text:
 
 
 class TextsAndPairs(InputKind[Text]):
-    """Texts and text pairs; a bare tuple of two strings is rejected, since it may be a pair or two texts."""
+    """Input kind of texts and text pairs. A bare tuple of two strings is rejected: it may be a pair or two texts."""
 
     def each(self, inputs: object) -> Iterator[Text]:
         if isinstance(inputs, tuple) and len(inputs) == 2 and all(isinstance(one, str) for one in inputs):

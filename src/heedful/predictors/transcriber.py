@@ -36,8 +36,8 @@ from heedful.predictors.speech import (
     Reading,
     SpeechRules,
     SpeechState,
-    StampedWindows,
     TimedTokens,
+    TimestampedWindows,
 )
 from heedful.predictors.transcript import Transcript
 from heedful.predictors.word_times import (
@@ -56,7 +56,7 @@ from heedful.text.tokenizer import BOS, EOS, Tokenizer
 
 LOG = logging.getLogger(__name__)
 
-WINDOW = 16  # audio files read side by side
+WINDOW = 16  # audio files transcribed at a time
 # Mean log-probability of a token: in a window that may be silent, a less probable text is dropped (Radford et al. 2022,
 # section 4.5).
 MIN_LOG_PROB = -1.0
@@ -66,15 +66,15 @@ GIVE = "a file name, bytes or an array of samples"
 
 
 class Transcriber(Predictor[SourceToTarget, Transcript]):
-    """Transcriber: an encoder-decoder over audio with its tokenizer. A transcript never depends on other audio.
+    """Transcriber: an encoder-decoder from audio to text. The transcript of a file never depends on other audio.
 
     Audio is a file name, the file's bytes, or an array of samples from -1 to 1 at the sample rate `audio.rate`. It may
     have any length: if it is longer than `audio.max_seconds`, it is read window by window, in bounded memory.
 
     Args:
-        model: an encoder-decoder whose input layer reads frames of audio.
-        tokenizer: the tokenizer of the text.
-        recipe: the recipe of the model, with [audio], [decode] and [transcribe].
+        model: An encoder-decoder whose input layer reads frames of audio.
+        tokenizer: The tokenizer of the text.
+        recipe: The recipe of the model, with [audio], [decode] and [transcribe].
     """
 
     tokenizer: Tokenizer
@@ -109,7 +109,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         changed.config, transcribe = changed.settings.decode, changed.settings.transcribe
         changed.recipe = self.recipe and changed.settings
 
-        # Rejected here, before any audio is read.
+        # Invalid options are rejected here, before any audio is read.
         language = options.get("language")
         if language is not None and language not in transcribe.languages:
             languages = (
@@ -138,9 +138,9 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         """Transcribe an audio file or samples, or each of several.
 
         Args:
-            files: a file name, its bytes, or samples, which have one transcript; or an iterable of these, which has a
+            files: A file name, its bytes, or samples, which give one transcript; or an iterable of these, which gives a
                 list of transcripts.
-            options: keys of [transcribe] and [decode] for this call, such as `language="de"` and `beam=1`; see
+            options: Keys of [transcribe] and [decode] for this call, such as `language="de"` and `beam=1`; see
                 `TranscribeOptions`.
         """
         transcriber = self._with_one_text(options)
@@ -158,10 +158,11 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         """Transcribe any amount of audio, in order; yield each transcript once it and all previous ones are complete.
 
         Args:
-            files: file names, bytes, or samples.
-            window: number of files that are read side by side.
-            done: called with the seconds of audio just transcribed, after each window of the files.
-            options: as for `transcribe`.
+            files: File names, bytes, or samples.
+            window: Number of files that are transcribed at a time.
+            done: Called with the seconds of audio just transcribed, after each round, in which every file advances by
+                one window.
+            options: As for `transcribe`.
         """
         transcriber = self._with_one_text(options)
         return Transcripts(transcriber, transcriber.inputs.each(files), window, done)
@@ -177,18 +178,18 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
 
     @property
     def language(self) -> str | None:
-        """The only language of the model; None if it has several, or does not specify it."""
+        """The only language of the model; None if it has several, or if its recipe does not name it."""
         only = self.settings.data.target_language
         return None if self.settings.transcribe.languages or only == UNKNOWN_LANGUAGE else only
 
     def begin(self, source: object) -> Reading:
-        """Begin to read audio: with timestamps if the model has them and the settings request them."""
+        """Prepare to read audio, with timestamps if the model has them and the settings request them."""
         audio, transcribe = self.settings.audio, self.settings.transcribe
         truncated = self.settings.data.truncated_files == "read"
         clip, length = audio_reader(source, audio, truncated=truncated), round(audio.max_seconds * audio.rate)
         stamped = {"always": True, "long": clip.length > length, "never": False}[transcribe.timestamps]
         windows = (
-            StampedWindows(length, self.tokens)
+            TimestampedWindows(length, self.tokens)
             if stamped and self.tokens.times
             else OverlappingWindows(length, transcribe.overlap)
         )
@@ -209,7 +210,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         done(sum(map(whole_seconds, readings)) - before)
 
     def _batches(self, readings: list[Reading]) -> Iterator[list[Reading]]:
-        """Group the next windows into batches of one kind and of similar length, longest first."""
+        """Group the next windows by length into batches; no batch mixes windows with and without timestamps."""
         audio, config = self.settings.audio, self.config
         sizes = [(len(reading.windows.times), audio.tokens(reading.window_length)) for reading in readings]
         batch: list[int] = []
@@ -257,7 +258,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
             state.prompt()
         state.begin, state.first_logits = begin, None
 
-        # The token after <bos> is that of the language: the most probable one is detected (Radford et al. 2022, 2.3).
+        # The token after <bos> is the language. If it is not set, the most probable one is used (Radford et al. 2022).
         if languages:
             logits = state.prompt()[:, [self.tokens.languages[code] for code in languages]]
             for reading, number in zip(batch, logits.argmax(1).tolist(), strict=True):
@@ -322,7 +323,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
             reading.windows.take(reading, TimedTokens(output.tokens, output.token_scores[: len(output.tokens)], times))
 
     def _times(self, reading: Reading, output: Sequence[int]) -> list[tuple[float, float]]:
-        """Return the beginning and end of each token of the current window, in seconds of the audio."""
+        """Return the beginning and end of each token of the current window, in seconds from the start of the audio."""
         audio, tokens = self.settings.audio, self.tokens
         # The text is aligned without timestamps, as in Whisper's code, and without previous text.
         before = [BOS, *self.prompt_tokens(reading, stamped=False)]
@@ -376,7 +377,7 @@ def _warn_of_missing_network() -> None:
 
 
 class Transcripts(Iterator[Transcript]):
-    """Iterator over the transcripts of audio files, `window` of which are read side by side.
+    """Iterator over the transcripts of audio files, `window` of which are transcribed at a time.
 
     `done` is called with the seconds of audio just transcribed.
     """

@@ -26,9 +26,9 @@ class Transcript:
     """Transcript of audio.
 
     Attributes:
-        segments: the text in order; none in silence. Without timestamps, a segment is a window of the audio.
-        seconds: the length of the audio or, if it was not read to its end, of the part that was read.
-        language: the language code, such as "en"; None if the model does not specify it.
+        segments: The segments in order; empty for silence. Without timestamps, each segment is a window of the audio.
+        seconds: The length of the audio or, if it was not read to its end, of the part that was read.
+        language: The language code, such as "en"; None if the model does not specify it.
         complete: False if the text of a window reached the length limit and was cut there.
     """
 
@@ -89,7 +89,7 @@ def cues(segments: Sequence[Segment]) -> list[Segment]:
 
 
 def columns(text: str) -> int:
-    """Return the number of columns that a text takes: two for each wide letter, such as those of Chinese."""
+    """Return the number of columns that a text takes up: wide characters, such as Chinese ones, take two."""
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 

@@ -1,4 +1,4 @@
-"""Translates text with a trained encoder-decoder: lines in, translations out, in order and in bounded memory."""
+"""Translation with a trained encoder-decoder: lines in, translations out, in order and in bounded memory."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # torch is imported with the model
 
 WINDOW = 1024  # lines read at a time: enough to make batches of similar length
 MAX_SOURCE_TOKENS = 1000  # with <eos>; the cost of attention grows with the square
-CHARACTERS_PER_TOKEN = 64  # more than in any language: a longer line is truncated before it is encoded
+CHARACTERS_PER_TOKEN = 64  # more than in any language, so that a very long line need not be encoded whole
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Translation:
     """Translation of one line: the n best alternatives, and whether the line was truncated.
 
     Attributes:
-        alternatives: at most `n_best` translations, best first; none if the line is blank.
+        alternatives: At most `n_best` translations, best first; none if the line is blank.
         truncated: True if the line was longer than the model can read, so that its end is not translated.
     """
 
@@ -85,13 +85,15 @@ class Translator(Predictor["SourceToTarget", str]):
     @overload
     def translate(self, texts: Iterable[str], **options: Unpack[DecodeOptions]) -> list[str]: ...
     def translate(self, texts: object, **options: Unpack[DecodeOptions]) -> str | list[str]:
-        """Translate a text, usually a sentence, or each of several texts; a blank text has an empty translation.
+        """Translate a text, usually a sentence, or each of several texts.
 
-        Only the best translation is returned; `translate_lines` returns the `decode.n_best` best ones.
+        A blank text has an empty translation. Only the best translation is returned; `translate_lines` returns the
+        `decode.n_best` best ones.
 
         Args:
-            texts: a string, which has one translation; or an iterable of strings, which gives a list in the same order.
-            options: keys of [decode] for this call, such as `beam=1`, as for `with_options`.
+            texts: A string, which gives one translation; or an iterable of strings, which gives a list in the same
+                order.
+            options: Keys of [decode] for this call, such as `beam=1`, as for `with_options`.
         """
         translator = self.with_options(**options)
         remedy = "for the n best, use `.alternatives` of each result of translate_lines(texts, n_best=...)"
@@ -110,16 +112,16 @@ class Translator(Predictor["SourceToTarget", str]):
         """Translate any number of lines, in order, and yield each translation with all its alternatives.
 
         Args:
-            lines: texts, usually one sentence each.
-            window: number of lines read before their translations are yielded.
-            done: called with the number of lines just translated, after each batch.
-            options: keys of [decode] for this call, such as `n_best=3`, as for `with_options`.
+            lines: Texts, usually one sentence each.
+            window: Number of lines read before their translations are yielded.
+            done: Called with the number of lines just translated, after each batch.
+            options: Keys of [decode] for this call, such as `n_best=3`, as for `with_options`.
         """
         return self.with_options(**options)._translated(TEXTS.each(lines), window, done)
 
     def _translated(self, lines: Iterator[str], window: int, done: Done) -> Iterator[Translation]:
         max_characters = self.longest_source * CHARACTERS_PER_TOKEN
-        # One character more than is read, which shows below that the line was longer.
+        # Keep one character more than is read, which shows below that the line was longer.
         while texts := [line[: max_characters + 1] for line in islice(lines, window)]:
             rows = self.tokenizers.source.encode_batch(texts)
             rows = [row if text.strip() else [] for text, row in zip(texts, rows, strict=True)]
@@ -139,13 +141,13 @@ class Translator(Predictor["SourceToTarget", str]):
         """Compute the log-probability of each token of a translation given its source, <eos> at the end included.
 
         Args:
-            pairs: a tuple of a source and a translation; or an iterable of such pairs, which gives a list in the same
+            pairs: A tuple of a source and a translation; or an iterable of such pairs, which gives a list in the same
                 order.
 
         Raises:
-            RunError: the model's output is not a number.
+            RunError: The model computes NaN.
         """
-        if isinstance(pairs, str) or hasattr(pairs, "columns"):  # its characters, or column names, are not pairs
+        if isinstance(pairs, str) or hasattr(pairs, "columns"):  # items would be characters or column names, not pairs
             as_pair(pairs)
         return PAIRS.one_or_all(self._scored, pairs)
 
@@ -155,7 +157,7 @@ class Translator(Predictor["SourceToTarget", str]):
         while window := list(islice(pairs, WINDOW)):
             sources = [[*row, EOS] for row in self.tokenizers.source.encode_batch([source for source, _ in window])]
             targets = [[*row, EOS] for row in self.tokenizers.target.encode_batch([target for _, target in window])]
-            # A score of a truncated text would look like that of the whole text, so a long pair is an error.
+            # The score of a truncated text would look like a score of the whole text, so a long pair is an error.
             for rows in zip(sources, targets, strict=True):
                 number += 1
                 for row, (side, limit) in zip(rows, limits.items(), strict=True):
@@ -190,7 +192,7 @@ class Translator(Predictor["SourceToTarget", str]):
         return min(self.model.max_positions() or MAX_SOURCE_TOKENS, MAX_SOURCE_TOKENS)
 
     def longest_output(self, source: int) -> int:
-        """Return the maximum number of tokens in a translation, with <eos>, of `source` tokens without <eos>."""
+        """Return the maximum number of output tokens, with <eos>, for a source of `source` tokens, without <eos>."""
         limit = source + self.config.extra
         return min(limit, self.model.max_target_positions() or limit)
 

@@ -1,7 +1,9 @@
 """Times of the words in a transcript, from Whisper's cross-attention and dynamic time warping.
 
-Some heads of Whisper's cross-attention attend to the audio of the token that is generated next (Radford et al. 2022, in
-their code; Sakoe & Chiba 1978 for the alignment). T tokens, S positions of the encoder, H heads.
+Some heads of Whisper's cross-attention attend to the audio of the token that is generated next. They are used as in the
+code of Radford et al. (2022). Dynamic time warping is due to Sakoe & Chiba (1978).
+
+T tokens, N of them with times, S positions of the encoder, H heads.
 """
 
 import threading
@@ -20,7 +22,7 @@ from heedful.config.schema import Recipe
 from heedful.nn.attention import scaled_scores, softmax
 
 MEDIAN_WIDTH = 7  # in encoder positions
-LOCK = threading.Lock()  # a model records for one caller at a time
+LOCK = threading.Lock()  # one thread at a time replaces the attention kernels of a model
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Word:
 
 
 def alignment_heads(recipe: Recipe) -> Sequence[int]:
-    """Return the heads that follow the speech; if the recipe lists none, those of the upper half of the decoder."""
+    """Return the numbers of the heads that follow the speech; by default, all in the upper half of the decoder."""
     model = recipe.model
     upper = range(model.decoder_layers // 2 * model.heads, model.decoder_layers * model.heads)
     return recipe.transcribe.alignment_heads or upper
@@ -80,10 +82,10 @@ def token_times(weights: Float[Tensor, "H T S"], positions: int, begin: int, end
     """Align tokens with encoder positions: return, for each of N tokens, where the audio of the next token begins.
 
     Args:
-        weights: the attention weights of heads, from each token to the audio of the next one.
-        positions: the number of positions that contain audio, not padding.
-        begin: the first of the N tokens among the T.
-        end: the index after the last of them.
+        weights: The attention weights of heads, from each token to the audio of the next one.
+        positions: The number of positions that contain audio, not padding.
+        begin: The index of the first of the N tokens among the T.
+        end: The index after the last of the N tokens.
     """
     # Attention to padding does not count.
     shares = weights[:, :, : max(1, positions)].double().numpy()
@@ -106,7 +108,10 @@ def token_times(weights: Float[Tensor, "H T S"], positions: int, begin: int, end
 
 
 def warping_path(cost: Float64[np.ndarray, "T S"]) -> tuple[np.ndarray, np.ndarray]:
-    """Find the cheapest path from the first to the last cell, by steps down, right or both; return rows and columns."""
+    """Return the rows and columns of the cheapest path from the first to the last cell.
+
+    A step goes one cell down, one to the right, or both.
+    """
     rows, columns = cost.shape
     total = np.full((rows + 1, columns + 1), np.inf)
     total[0, 0] = 0.0
@@ -127,14 +132,14 @@ def warping_path(cost: Float64[np.ndarray, "T S"]) -> tuple[np.ndarray, np.ndarr
 
 
 def words_of(token_bytes: Sequence[bytes], times: Sequence[tuple[float, float]], scores: Sequence[float]) -> list[Word]:
-    """Join tokens into words: each begins with a space, or with a letter of a script without spaces.
+    """Join tokens into words: each word begins with a space, or with a letter of a script without spaces.
 
     `token_bytes` has the bytes of each token, `times` its beginning and end in seconds, and `scores` its log P.
     """
     groups: list[list[int]] = []
     text = b""
     for index, part in enumerate(token_bytes):
-        # A token may be only a part of a letter, and no word begins inside a letter.
+        # A token may be only some of the bytes of a character, and no word begins inside a character.
         is_whole = text.decode(errors="replace").encode() == text
         first = part.decode(errors="ignore")[:1]
         unspaced = first.isalpha() and ("\u0e00" <= first <= "\u0eff" or "\u3040" <= first <= "\u9fff")  # Thai, Chinese

@@ -43,7 +43,7 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
 
     @cached_property
     def space(self) -> VectorSpace:
-        """Words in order of descending frequency, to be compared by the cosine similarity of their vectors."""
+        """Words in order of descending frequency, with their vectors, for comparison by cosine similarity."""
         return VectorSpace(self.table)
 
     @overload
@@ -87,7 +87,7 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
         return [word for word in self.words(text) if self.space.find(word) is None]
 
     def rows(self, text: str) -> list[int]:
-        """Return the rows of `space` for the words of a text, in order; words without a vector are left out."""
+        """Return the row indices in `space` of the words of a text, in order; words without a vector are left out."""
         return [row for word in self.words(text) if (row := self.space.find(word)) is not None]
 
     def model_inputs(self, value: str, second: str | None) -> ModelInputs:
@@ -117,5 +117,8 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
         return self.space.nearest(word, k)
 
     def analogy(self, a: str, b: str, c: str, k: int = 10) -> list[Neighbour]:
-        """Find the k words nearest to a - b + c, such as king - man + woman, excluding the three words."""
+        """Find the k words nearest to a - b + c, such as king - man + woman, excluding the three words.
+
+        The vectors of the three words are first scaled to length 1.
+        """
         return self.space.analogy(a, b, c, k)

@@ -1,1 +1,1 @@
-"""Decoding: beam search, greedy search and sampling over any `DecodingState`; `predictors` use them."""
+"""Decoding for `heedful.predictors`: beam search, greedy search and sampling over any `DecodingState`."""

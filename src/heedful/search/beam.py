@@ -30,20 +30,20 @@ from heedful.text.tokenizer import EOS
 # computing the finished rows as well costs less than copying the others.
 MAX_COPIED_ROWS = 7 / 8
 
-# Memory of a beam search, in bytes: for each hypothesis and token of the vocabulary, and for each pair of hypotheses.
+# Memory of a beam search in bytes: for each hypothesis and vocabulary token, and for each pair of hypotheses.
 BYTES_PER_TOKEN, BYTES_PER_PAIR = 48, 150
 
 
 def search(state: DecodingState, limits: Sequence[int], config: DecodeConfig) -> list[list[Hypothesis]]:
-    """Find the best outputs for a batch of sentences: by greedy search with a beam size of 1, else by beam search.
+    """Find the best outputs for a batch of sentences, by greedy search if the beam size is 1, otherwise by beam search.
 
-    The result for a sentence never depends on the other sentences. An output that reaches its limit without <eos> is
-    truncated there and competes with the score that it has so far.
+    The result for a sentence never depends on the other sentences. An output that reaches its limit without <eos> ends
+    there, and competes with its score without <eos>.
 
     Args:
-        state: the decoding state of the model, one row for each sentence, before any token is fed.
-        limits: the maximum number of tokens of each output, including <eos>.
-        config: the beam size and the length penalty; `n_best` <= `beam` and `alpha` >= 0.
+        state: The decoding state of the model, one row for each sentence, before any token is fed.
+        limits: The maximum number of tokens of each output, including <eos>.
+        config: The beam size and the length penalty; `n_best` <= `beam` and `alpha` >= 0.
 
     Returns:
         For each sentence, at most `config.n_best` distinct hypotheses, best first.
@@ -53,7 +53,7 @@ def search(state: DecodingState, limits: Sequence[int], config: DecodeConfig) ->
 
 
 def greedy_search(state: DecodingState, limits: Sequence[int], config: DecodeConfig) -> list[list[Hypothesis]]:
-    """Decode a batch of sentences with the most probable token at every step, each until <eos> or its limit."""
+    """Decode a batch of sentences by taking the most probable token at every step, until <eos> or the limit."""
     tokens: list[list[int]] = [[] for _ in limits]
     scores: list[list[float]] = [[] for _ in limits]
     sentences = list(range(len(limits)))  # the sentence in each row of the batch
@@ -69,7 +69,7 @@ def greedy_search(state: DecodingState, limits: Sequence[int], config: DecodeCon
         if 0 < len(active) <= MAX_COPIED_ROWS * len(sentences):
             state.select(torch.tensor(active, device=inputs.device))
             best, sentences, active = best[active], [sentences[row] for row in active], list(range(len(active)))
-        # Ended rows that are still in the batch are fed like the others; their outputs are not read.
+        # Rows that have ended but are still in the batch are fed like the others; their outputs are ignored.
         inputs = best.to(inputs.device)
     return [[Hypothesis.scored(*output, config)] for output in zip(tokens, scores, strict=True)]
 
@@ -81,7 +81,7 @@ class Beam:
     sentences: list[int]  # B indices into the input
     limits: Int[Tensor, " B"]  # the maximum number of tokens of an output
     num_finished: Int[Tensor, " B"]  # hypotheses of the sentence that have ended so far
-    max_penalties: Float[Tensor, " B"]  # length penalty of an output at the limit, the largest possible
+    max_penalties: Float[Tensor, " B"]  # length penalty of an output at the limit, the largest one
     log_probs: Float[Tensor, "B W"]  # log P of all tokens of a hypothesis
     token_log_probs: Float[Tensor, "B W T"]  # log P of each token
     tokens: Int[Tensor, "B W T+1"]  # the token that is fed first, then the tokens of a hypothesis
@@ -123,17 +123,17 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """Decode a batch of sentences by beam search with `config.beam` live hypotheses each; see `search`.
 
-    At each step the candidates of a sentence are ranked by log-probability, equal ones by the rank of their parent,
-    then by lower token id. Candidates among the first `beam` that end, with <eos> or at the limit, are finished; the
-    best `beam` candidates that do not end continue.
+    At each step, the candidates of a sentence are ranked by log-probability; ties are broken by the parent's rank, then
+    by the lower token id. Of the first `beam` candidates, those that end (with <eos> or at the limit) are finished. The
+    best `beam` candidates that do not end are continued.
 
     A sentence leaves the batch when `n_best` of its hypotheses are finished and its best live hypothesis could not beat
-    the worst of them even if it reached the limit without any further loss of log P: continuing would not change the
+    the worst of these even if it reached the limit without any further loss of log P: continuing would not change the
     result. It leaves earlier once `config.patience` x `beam` hypotheses, and at least `n_best`, are finished, unless
     `config.patience` is 0.
 
-    `watch` is called after every step. `beam` contains the hypotheses to continue from; the last token of each is fed
-    to the model first.
+    `watch` is called after every step. `beam` contains the hypotheses to start from, by default an empty one for each
+    sentence; the last token of each is fed to the model first.
     """
     beam = beam or Beam.start(state.begin.cpu(), limits, config)
     device = state.begin.device
@@ -152,7 +152,7 @@ def beam_search(
 
 
 def rank(beam: Beam, token_log_probs: Float[Tensor, "R K"], tokens: Int[Tensor, "R K"]) -> Candidates:
-    """Add the log-probabilities of next tokens to those of their hypotheses; sort by the sum in each sentence."""
+    """Add the log-probabilities of next tokens to their hypotheses' own, and sort the sums within each sentence."""
     sentences, k = len(beam.sentences), tokens.size(1)
     log_probs = (beam.log_probs.reshape(-1, 1) + token_log_probs).reshape(sentences, -1)  # (R, K) -> (B, C)
     log_probs, order = log_probs.sort(dim=1, descending=True, stable=True)  # ties keep the order of parents and tokens
@@ -166,8 +166,8 @@ def finish(
     finished: list[list[Hypothesis]], beam: Beam, candidates: Candidates, config: DecodeConfig
 ) -> Int[Tensor, " B"]:
     """Score the candidates that end within the beam, keep the `n_best` in `finished`, and count all that have ended."""
-    # N candidates end: those in the `columns` (N,) of the sentences `rows` (N,). A log P of -inf marks an empty slot or
-    # an excluded token, which gives no output.
+    # N candidates end: number i is in column `columns[i]` of row `rows[i]`. A log P of -inf marks an empty slot or an
+    # excluded token, neither of which gives an output.
     ends = candidates.end[:, : config.beam] & (candidates.log_probs[:, : config.beam] > -torch.inf)
     rows, columns = ends.nonzero(as_tuple=True)
     parents = candidates.parents[rows, columns]
@@ -190,13 +190,13 @@ def advance(
     config: DecodeConfig,
 ) -> tuple[Beam, Int[Tensor, " R"]]:
     """Return the beam of the next step and, for each of its hypotheses, the row of the model that it continues."""
-    # The first W candidates that do not end; a sort of False before True keeps their order. If there are fewer than W,
+    # The first `beam` candidates that do not end, in order: a stable sort moves False before True. If there are fewer,
     # candidates that end fill the beam as empty slots.
     columns = candidates.end.int().argsort(dim=1, stable=True)[:, : config.beam]
     log_probs = candidates.log_probs.masked_fill(candidates.end, -torch.inf).gather(1, columns)
 
-    # A sentence continues while its best hypothesis could still beat the worst of the n best. A log-probability is
-    # negative, so the largest length penalty, that of the limit, gives the best possible score.
+    # A sentence continues while its best hypothesis could still beat the worst of the n best. Log-probabilities are
+    # negative, so the length penalty at the limit, which is the largest, gives the best possible score.
     n_best = [finished[sentence] for sentence in beam.sentences]
     worst = [best[-1].score if len(best) == config.n_best else -torch.inf for best in n_best]
     can_win = log_probs[:, 0] / beam.max_penalties > torch.tensor(worst, dtype=torch.float64)
@@ -221,7 +221,7 @@ def advance(
 
 
 def check_beam(beam: int, vocabulary: int, device: torch.device) -> None:
-    """Check that a beam size is at most the vocabulary size and that its beam search fits into memory."""
+    """Check that a beam is at most as large as the vocabulary, and that a search with it fits into memory."""
     if beam > vocabulary:
         raise InputError(f"a beam size of {beam:,} is more than the {vocabulary:,} tokens of the vocabulary; lower it")
     needed = needed_memory(beam, vocabulary)
@@ -234,5 +234,5 @@ def check_beam(beam: int, vocabulary: int, device: torch.device) -> None:
 
 
 def needed_memory(beam: int, vocabulary: int) -> float:
-    """Estimate the GB of memory that a beam search takes per sentence, as measured with beams of 100 to 2,000."""
+    """Estimate the memory of a beam search in GB per sentence, from measurements with beams of 100 to 2,000."""
     return beam * (BYTES_PER_TOKEN * vocabulary + BYTES_PER_PAIR * beam) / 1e9

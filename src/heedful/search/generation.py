@@ -13,11 +13,11 @@ class TextStream:
     """Incremental text of a generated output: bytes in, whole characters out, cut at the first stop string.
 
     The text is scanned character by character, and ends before the stop string that is completed first; if several are
-    completed by the same character, before the longest. How the text is split into tokens does not matter. A `prefix`
-    that the tokenizer adds (a space or nothing) is removed.
+    completed by the same character, before the longest. How the text is split into tokens does not matter. The `prefix`
+    that the tokenizer adds, a space or nothing, is removed.
 
     Attributes:
-        parts: the text that later bytes can no longer change, in the pieces in which it became final; none is empty.
+        parts: The text that later bytes cannot change, in nonempty pieces, one for each call that made more text final.
         stopped: True once a stop string has been reached; bytes fed afterwards are ignored.
     """
 
@@ -31,7 +31,7 @@ class TextStream:
 
     @property
     def text(self) -> str:
-        """Final text of the output so far."""
+        """Text of the output so far that later bytes cannot change."""
         return "".join(self.parts)
 
     def feed(self, token_bytes: bytes, final: bool = False) -> None:
@@ -62,18 +62,18 @@ Reason = Literal["eos", "stop", "length"]
 
 @dataclass
 class GenerationRow:
-    """One row of a batch in text generation: a prompt with the output so far; a row may move from batch to batch.
+    """Row of a batch in text generation: a prompt and the output so far. A row may move from batch to batch.
 
     Attributes:
-        config: the settings with which its tokens are sampled.
-        prompt: the tokens of the prompt.
-        output: the tokens generated so far, without <eos>.
-        scores: log P of each generated token and of <eos>.
-        text: the output as text.
+        config: The sampling settings.
+        prompt: The tokens of the prompt.
+        output: The tokens generated so far, without <eos>.
+        scores: Log P of each generated token, <eos> included.
+        text: The output as text.
         done: True once the output has ended.
-        reason: why the output ended.
-        window: the tokens from which the next one is predicted. In training, a document follows the <eos> of another
-            document, so the window of an empty prompt begins with <eos>, which is never penalised.
+        reason: Why the output ended: at <eos>, at a stop string, or at the maximum length.
+        window: The tokens from which the next one is predicted. In training, a document follows the <eos> of another
+            document, so the window of an empty prompt begins with <eos>. Penalties do not apply to this <eos>.
     """
 
     config: GenerateConfig
@@ -94,7 +94,7 @@ class GenerationRow:
         return self.config.max_tokens - len(self.output)
 
     def take(self, token: int, token_bytes: bytes) -> None:
-        """Append a generated token unless it is <eos>, and update `done` and `reason`."""
+        """Append a generated token, unless it is <eos>, and its text; update `done` and `reason`."""
         is_eos = token == EOS
         if not is_eos:
             self.output.append(token)
@@ -104,7 +104,7 @@ class GenerationRow:
         self.reason = "stop" if self.text.stopped else "eos" if is_eos else "length"
 
     def crop(self, context: int | None) -> None:
-        """Cut a window longer than `context`, in place, to its last `context` // 2 tokens, at least one."""
+        """Cut a window that is longer than `context` to its last `context` // 2 tokens, but at least one."""
         if context is not None and len(self.window) > context:
-            # The model reads a cut window again; with half of it left, this happens once every `context` / 2 tokens.
+            # The model has to read a cut window again; cut to half, this happens only every `context` / 2 tokens.
             del self.window[: -max(1, context // 2)]

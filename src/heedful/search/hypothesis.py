@@ -13,11 +13,11 @@ class Hypothesis:
     """Hypothesis of a search: the token ids of one output, with its score.
 
     Attributes:
-        tokens: the ids of the output, without <bos> and <eos>.
-        token_scores: log P of each token given the previous ones; the last is the score of <eos>, unless the output was
+        tokens: The ids of the output, without <bos> and <eos>.
+        token_scores: Log P of each token given the previous ones; the last is the score of <eos>, unless the output was
             cut at the limit.
-        penalty: the length penalty for as many tokens as there are scores.
-        log_prob: the sum of `token_scores`; if None, `score` computes it.
+        penalty: The length penalty for `len(token_scores)` tokens.
+        log_prob: The sum of `token_scores`; if None, `score` computes it.
     """
 
     tokens: list[int]

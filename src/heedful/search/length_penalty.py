@@ -7,7 +7,7 @@ from heedful.config.schema import DecodeConfig
 # Length penalties by their names in a recipe: functions of the length |y| of an output, <eos> included, and of alpha.
 LENGTH_PENALTIES: dict[str, Callable[[int, float], float]] = {
     "gnmt": lambda length, alpha: ((5 + length) / 6) ** alpha,  # Wu et al. 2016, formula 14
-    "average": lambda length, alpha: length**alpha,  # alpha = 0 compares log P, 1 its mean per token
+    "average": lambda length, alpha: length**alpha,  # with alpha = 0 the score is log P, with 1 its mean per token
     "average_text": lambda length, alpha: max(1, length - 1) ** alpha,  # Whisper's: <eos> does not count
 }
 

@@ -21,16 +21,16 @@ def continue_rows(
     never: Sequence[int],
     spell: Callable[[list[int]], bytes],
 ) -> Iterator[None]:
-    """Generate one token after another for each row, and yield after each step.
+    """Generate one token for each row at every step, and yield after each step.
 
-    This stops when all rows have ended, or when the batch, padding included, fills the context.
+    Generation stops when all rows have ended, or when the batch, padding included, fills the context.
 
     Args:
-        model: the language model.
-        rows: rows whose windows fit into the context.
-        context: the maximum number of tokens that the model reads, or None if there is no limit.
-        never: ids that are never generated.
-        spell: returns the bytes of tokens.
+        model: The language model.
+        rows: Rows whose windows fit into the context.
+        context: The maximum number of tokens that the model reads, or None if there is no limit.
+        never: Ids that are never generated.
+        spell: Returns the bytes of a list of token ids.
     """
     device = next(model.parameters()).device
     # With padding on the left, all prompts end in the last column, after which each row gets its next token.

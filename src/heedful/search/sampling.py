@@ -27,26 +27,26 @@ DEFAULTS = GenerateConfig()  # the default settings, which filter nothing
 def sample(
     logits: Float[Tensor, "R V"], rows: Sequence[GenerationRow], never: Sequence[int]
 ) -> tuple[Int[Tensor, " R"], Float[Tensor, " R"]]:
-    """Sample the next token of each row after applying the filters in its settings (temperature, top-k, top-p ...).
+    """Sample the next token of each row with the filters in the row's settings, such as temperature and top-p.
 
     Token ids in `never` are excluded.
 
     Returns:
-        Token ids, and log P of each token under the unfiltered model; both on the CPU.
+        Token ids, and log P of each token before filtering; both on the CPU.
 
     Raises:
         RunError: the logits contain NaN.
     """
     logits = logits.cpu().double()
     check_numbers(logits)
-    # A random number depends only on the seed and the position of a token, so that texts do not depend on batches.
+    # A random number depends only on the seed and the token's position, so that texts do not depend on batching.
     chances = torch.tensor([uniform(row.config.seed, len(row.output)) for row in rows], dtype=torch.float64)
     tokens = draw(apply_filters(logits, rows, never), chances)
     return tokens, logits.log_softmax(1).gather(1, tokens[:, None])[:, 0]
 
 
 def draw(logits: Float[Tensor, "R V"], chances: Float[Tensor, " R"]) -> Int[Tensor, " R"]:
-    """Pick the first token of each row at which the cumulative probability, in order of ids, exceeds the row's chance.
+    """Pick, in each row, the first token id at which the cumulative probability exceeds the row's chance.
 
     A chance is a number in [0, 1).
     """
@@ -93,21 +93,21 @@ def ignore_eos(logits: Float[Tensor, "R V"], _value: bool) -> Float[Tensor, "R V
 
 
 def repetition_penalty(logits: Float[Tensor, "R V"], penalty: float, text: Tokens) -> Float[Tensor, "R V"]:
-    """Divide positive logits of the tokens of the text so far by `penalty` and multiply negative ones by it.
+    """Divide positive logits of tokens in the text so far by `penalty`, and multiply negative ones by it.
 
-    Keskar et al. (2019, section 4.1) divide regardless of the sign, which would raise negative logits.
+    Keskar et al. (2019, section 4.1) divide both, which raises negative logits.
     """
     penalised = torch.where(logits > 0, logits / penalty, logits * penalty)
     return torch.where(counts(text, logits.size(1)) > 0, penalised, logits)
 
 
 def frequency_penalty(logits: Float[Tensor, "R V"], penalty: float, output: Tokens) -> Float[Tensor, "R V"]:
-    """Subtract `penalty` from a token's logit for each time that the token was generated."""
+    """Subtract `penalty` from a token's logit once for each time that the token has been generated."""
     return logits - penalty * counts(output, logits.size(1))
 
 
 def presence_penalty(logits: Float[Tensor, "R V"], penalty: float, output: Tokens) -> Float[Tensor, "R V"]:
-    """Subtract `penalty` once from the logit of each token that was generated."""
+    """Subtract `penalty` once from the logit of each token that has been generated at all."""
     return logits - penalty * counts(output, logits.size(1)).clamp(max=1)
 
 
@@ -117,7 +117,7 @@ def counts(tokens: Tokens, size: int) -> Float[Tensor, "R V"]:
 
 
 def no_repeat_ngram(logits: Float[Tensor, "R V"], size: int, text: Tokens) -> Float[Tensor, "R V"]:
-    """Exclude the tokens that would repeat an n-gram of `size` tokens."""
+    """Exclude the tokens that would complete an n-gram of `size` tokens that the text already contains."""
     allowed = torch.ones_like(logits, dtype=torch.bool)
     for row, tokens in enumerate(text):
         ngrams = [tuple(tokens[begin : begin + size]) for begin in range(len(tokens) - size + 1)]
@@ -165,7 +165,7 @@ def keep_mass(logits: Float[Tensor, "R V"], distance: Float[Tensor, "R V"], mass
     """Keep the smallest set of tokens, in order of distance, whose total probability is at least `mass`.
 
     A token is kept if those before it sum to less than `mass`; equivalently, if it and those after it sum to more than
-    1 - `mass`. The sum runs from the last token, so that rounding loses none, and a `mass` of 1 keeps all tokens.
+    1 - `mass`. The second form loses no token by rounding: a `mass` of 1 keeps all tokens.
     """
     order = distance.sort(dim=1, stable=True).indices
     rest = logits.softmax(1).gather(1, order).flip(1).cumsum(1).flip(1)
@@ -189,8 +189,8 @@ def text_of(row: GenerationRow) -> list[int]:
     return row.prompt + row.output
 
 
-# Filters by setting, in the order in which they are applied; the function after a filter returns the tokens of a row
-# that the filter reads. Penalties and temperature change probabilities, and precede the filters that compare them.
+# Filters by setting, in the order in which they are applied. A function after a filter returns the tokens of a row that
+# the filter reads. Penalties and temperature come before the filters that compare probabilities.
 FILTERS: dict[str, Sequence[Callable[..., Any]]] = {
     "min_tokens": (min_tokens, output_of),
     "ignore_eos": (ignore_eos,),

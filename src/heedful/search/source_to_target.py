@@ -30,18 +30,19 @@ def search_rows(
     """Find the `n_best` outputs for each row of token ids without <eos>, best first; an empty row has none.
 
     Args:
-        model: the encoder-decoder.
-        rows: the source tokens.
-        limits: the maximum number of tokens in each output, <eos> included.
-        config: the search settings.
-        done: called first with the number of empty rows, then after each batch with the number of its rows.
-        shortlist: the target tokens to choose among, unless `config.shortlist` is 0; scores are still over all tokens.
+        model: The encoder-decoder.
+        rows: The source tokens.
+        limits: The maximum number of tokens in each output, <eos> included.
+        config: The search settings.
+        done: Called first with the number of empty rows, then after each batch with the number of its rows.
+        shortlist: Restricts each output to the candidates for its source, unless `config.shortlist` is 0. Scores are
+            over all tokens in any case.
     """
     device = next(model.parameters()).device
     outputs: list[list[Hypothesis]] = [[] for _ in rows]
     # Each sentence becomes `beam` rows in the model.
     groups = list(batches(rows, config.batch_tokens // config.beam))
-    # Empty rows are not in a batch, and are reported here.
+    # Empty rows are in no batch, so they are reported here.
     done(sum(not row for row in rows))
 
     # Inference mode applies to one thread: each thread of `map_on_cores` enters it.
@@ -72,7 +73,7 @@ class ShortlistedState:
         self.begin = state.begin
         self.shortlist = shortlist
         self.sentences = rows
-        self.allowed: Bool[Tensor, "R V"] | None = None  # the first logits show the size of the vocabulary
+        self.allowed: Bool[Tensor, "R V"] | None = None  # created at the first step, from the logits' shape
 
     def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
         logits = self.state.step(tokens)
@@ -91,7 +92,7 @@ class ShortlistedState:
 def rescored(
     model: SourceToTarget, rows: Sequence[list[int]], outputs: list[list[Hypothesis]], config: DecodeConfig
 ) -> list[list[Hypothesis]]:
-    """Score hypotheses again, over the whole vocabulary; their order remains that of the search."""
+    """Score hypotheses again, over the whole vocabulary; they stay in the order of the search."""
     flat = [(row, hypothesis) for row, hypotheses in zip(rows, outputs, strict=True) for hypothesis in hypotheses]
     # An output that was cut at its limit has a score for each token, but none for <eos>.
     targets = [[*hypothesis.tokens, EOS][: len(hypothesis.token_scores)] for _, hypothesis in flat]
@@ -104,7 +105,7 @@ def rescored(
 def score_rows(
     model: SourceToTarget, sources: Sequence[list[int]], targets: Sequence[list[int]], batch_tokens: int
 ) -> list[list[float]]:
-    """Compute log P of each target token given its source; all rows are token ids with <eos>."""
+    """Compute log P of each target token given its source and the tokens before it; sources end with <eos>."""
     device = next(model.parameters()).device
     scores: list[list[float]] = [[]] * len(sources)
     # The limit of a batch applies to both sides, so pairs are grouped by their longer side.
@@ -114,7 +115,7 @@ def score_rows(
             source, source_mask = padded_rows([sources[i] for i in batch], device)
             target, target_mask = padded_rows([[BOS, *targets[i]] for i in batch], device)
             # Inputs are <bos> y1 ... y(T-1), which predict y1 ... yT.
-            # As in training, the mask is that of the predicted tokens.
+            # As in training, an input is masked if the token that it predicts is padding.
             hidden = model.hidden(source, source_mask, target[:, :-1], target_mask[:, 1:])
             for index, states, row in zip(batch, hidden, target, strict=True):
                 size = len(targets[index])

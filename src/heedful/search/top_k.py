@@ -14,10 +14,10 @@ BLOCK = 64  # values in a block; the maxima of the blocks are compared first
 
 
 def best_tokens(logits: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
-    """Select the most probable next tokens of each row with their log-probabilities, best first, K = min(count, V).
+    """Select the K = min(count, V) most probable next tokens of each row and their log-probabilities, best first.
 
     <pad> and <bos> are never generated: their log-probability is minus infinity. They keep their share of the
-    probability, so that a score is the log-probability of the model itself.
+    probability, so that scores are log-probabilities under the unmodified model.
 
     Returns:
         Log-probabilities in float64 and token ids, both on the CPU.
@@ -34,7 +34,7 @@ def best_tokens(logits: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor,
 
 
 def top(values: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
-    """Select the `count` largest values of each row, largest first and equal ones by lower index."""
+    """Select the `count` largest values of each row, largest first; ties are ordered by lower index."""
     # One value more than requested shows whether the last one is tied with a value that is left out.
     best, index = largest(values, min(count + 1, values.size(1)))
     tied = (best[:, 1:] == best[:, :-1]).any(1)
@@ -45,10 +45,10 @@ def top(values: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R K"],
 
 
 def largest(values: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
-    """Select the largest values as `values.topk(count)` does, ties in any order, in half the time on a CPU.
+    """Select the same values as `values.topk(count)`, ties in any order, in half the time on a CPU.
 
-    The largest values are in the blocks with the largest maxima, or in the rest that does not fill a block: only these
-    are searched.
+    Only the blocks with the largest maxima, and the rest that does not fill a block, can contain the largest values;
+    nothing else is searched.
     """
     end = values.size(1) // BLOCK * BLOCK
     # (R, V) -> (R, V // BLOCK, BLOCK) -> the ids in the K best blocks and in the rest, (R, K x BLOCK + V % BLOCK).

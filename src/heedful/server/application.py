@@ -40,9 +40,11 @@ T = TypeVar("T")
 class Guard:
     """ASGI middleware that rejects requests with a wrong Host, Origin or token, and adds security headers to responses.
 
+    A response without a Content-Security-Policy gets `POLICY`; pages set their own.
+
     Args:
-        app: the ASGI application; pages have their own Content-Security-Policy, other responses get `POLICY`.
-        token: the token that a visitor has to send once, as `?token=`; None for no token, but then the Host of a
+        app: The ASGI application.
+        token: The token that a visitor has to send once, as `?token=`. If None, none is needed, but the Host of a
             request must be a loopback name.
     """
 
@@ -112,9 +114,9 @@ def application(
     """Return the Starlette application of a server with the routes of its apps.
 
     Args:
-        routes: the routes of all apps; the first that matches a request handles it.
-        token: the token that visitors have to send; None for no token, but then the Host must be a loopback name.
-        ready: called when the application has started.
+        routes: The routes of all apps; the first that matches a request handles it.
+        token: The token that visitors have to send. If None, none is needed, but the Host must be a loopback name.
+        ready: Called when the application has started.
     """
 
     @asynccontextmanager
@@ -174,7 +176,7 @@ def read_as(kind: type[T], values: dict[str, Any]) -> T:
 
 
 def number(request: Request, name: str) -> int | None:
-    """Parse a query parameter of a request as a non-negative integer; None if the parameter is missing."""
+    """Parse a query parameter as a non-negative integer of at most 9 digits; None if the parameter is missing."""
     text = request.query_params.get(name)
     if text is None:
         return None

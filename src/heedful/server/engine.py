@@ -23,31 +23,33 @@ class BusyError(RunError):
 
 
 class CancelledError(RunError):
-    """Raised inside a job whose caller no longer waits for the result."""
+    """Raised inside a job whose caller no longer waits for the result, or whose worker is closed."""
 
 
 class Worker:
     """Worker thread that runs jobs one at a time, in the order of arrival.
 
     Args:
-        waiting: maximum number of waiting jobs.
+        waiting: Maximum number of waiting jobs.
     """
 
     def __init__(self, waiting: int = 8) -> None:
         self._max_waiting = waiting
-        # `abandon_on_cancel` frees the limiter although the thread of a cancelled job is still running: the lock makes
-        # the next job wait for its end.
+        # `abandon_on_cancel` frees the limiter while the thread of a cancelled job is still running; the lock makes the
+        # next job wait until that thread is done.
         self._turn = CapacityLimiter(1)
         self._running = Lock()  # held by a job until it has stopped, even if it is cancelled
         self._cancelled = Event()  # set when the running job is cancelled
         self._closed = Event()
 
     async def run(self, job: Callable[[], T], *, admitted: bool = False) -> T:
-        """Run a job in the worker thread; if the caller is cancelled, the job never starts, or stops at `check`.
+        """Run a job in the worker thread, and return its result.
+
+        If the caller is cancelled, the job never starts, or stops at its next `check`.
 
         Args:
-            job: the job.
-            admitted: True if it continues an admitted job, so that it is accepted however many jobs are waiting.
+            job: The job.
+            admitted: True to accept the job however many are waiting, because it continues an admitted job.
 
         Raises:
             BusyError: too many jobs are waiting.
@@ -107,7 +109,7 @@ class Engine(Worker):
     """Loaded models by name, and the worker thread that runs one job on them at a time.
 
     Args:
-        models: the models by their names for clients.
+        models: The models, by the names that clients use.
     """
 
     def __init__(self, models: Mapping[str, LoadedModel]) -> None:
@@ -118,7 +120,7 @@ class Engine(Worker):
 
     @classmethod
     def load(cls, names: Iterable[str], device: str = "cpu") -> "Engine":
-        """Load models by folder or bundled name, which becomes their name in the engine.
+        """Load models, each given by its folder or bundled name, which is also the name that clients use.
 
         Raises:
             DamagedError: a model file is damaged.
@@ -134,7 +136,7 @@ class Engine(Worker):
     def watch(self, loaded: LoadedModel) -> None:
         """Let a job stop in the middle of a forward pass if its caller has disconnected."""
         model = loaded.model
-        # Before each block of a stack, or in other models, before each innermost layer.
+        # Check before each block of a stack or, in a model without stacks, before each innermost layer.
         blocks = [block for stack in stacks(model) for block in stack.blocks]
         for module in blocks or [module for module in model.modules() if not list(module.children())]:
             module.register_forward_pre_hook(self.check)

@@ -15,21 +15,21 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from heedful.errors import InputError
 
 MAX_CONNECTIONS = 100  # at a time; each is an open file, often limited to 256 per process
-BACKLOG = 32  # connections waiting to be accepted; asyncio accepts all of them at once
-HEADERS = 10.0  # seconds until a request must have sent its headers
+BACKLOG = 32  # connections waiting to be accepted; asyncio may accept all of them in one step
+HEADERS = 10.0  # seconds within which the headers of a request must arrive
 IDLE = 15  # seconds between two requests
-READING = 30.0  # seconds in which a client must read some of its response
+READING = 30.0  # seconds within which a client must read some of its response
 DRAINING = 3  # seconds for running responses when the server shuts down
-MAX_REQUEST = 100_000  # bytes
-PATIENCE = 30.0  # seconds in which a request must arrive
+MAX_REQUEST = 100_000  # bytes of a request's body
+PATIENCE = 30.0  # seconds within which the body of a request must arrive
 
 
 class Server(uvicorn.Server):
     """A uvicorn server with limits on the number and the idle time of connections.
 
     Args:
-        app: the ASGI application.
-        closing: called when the server shuts down, before it waits for running responses.
+        app: The ASGI application.
+        closing: Called when the server shuts down, before it waits for running responses.
     """
 
     def __init__(self, app: ASGIApp, closing: Callable[[], object]) -> None:
@@ -58,12 +58,14 @@ class Server(uvicorn.Server):
 
 
 class Connection(H11Protocol):
-    """HTTP connection that is closed if it is idle for too long, or has been idle longest when there are too many.
+    """HTTP connection that is closed if the client sends or reads nothing for too long.
+
+    If there are too many connections, the one that has been idle longest is closed.
 
     Attributes:
-        headers_due: timer that closes the connection unless a request arrives; None during a response.
-        reading_due: timer that closes the connection unless the client reads; None while nothing waits to be read.
-        since: time of the event loop, in seconds, when the client last sent something.
+        headers_due: Timer that closes the connection unless a request arrives; None during a response.
+        reading_due: Timer that closes the connection unless the client reads; None while nothing waits to be read.
+        since: Event loop time, in seconds, at which the client last sent something.
     """
 
     headers_due: TimerHandle | None = None
@@ -81,7 +83,7 @@ class Connection(H11Protocol):
         return self.answering and self.cycle.more_body
 
     def connection_made(self, transport: Transport) -> None:
-        """Wait for a request on a new connection, and close the longest idle one if there are too many."""
+        """Wait for a request on a new connection; if there are too many, close the one that has been idle longest."""
         super().connection_made(transport)
         self.await_headers()
         if len(self.connections) > MAX_CONNECTIONS:
@@ -98,7 +100,10 @@ class Connection(H11Protocol):
         self.await_headers()
 
     def await_headers(self) -> None:
-        """Start the timer that closes a connection after `HEADERS` seconds without a request; stop it in a response."""
+        """Start the timer that closes a connection after `HEADERS` seconds without a request.
+
+        The timer is stopped during a response.
+        """
         self.since = self.loop.time()
         if self.answering:
             self.headers_due = cancelled(self.headers_due)
@@ -116,7 +121,7 @@ class Connection(H11Protocol):
         self.await_reader(self.transport.get_write_buffer_size() + 1)
 
     def await_reader(self, before: int) -> None:
-        """Close the connection if the client has read none of the `before` buffered bytes; else, check again later."""
+        """Close the connection if none of the `before` buffered bytes were read; else check again after `READING`."""
         size = self.transport.get_write_buffer_size()
         if size >= before:
             self.transport.abort()
@@ -153,10 +158,10 @@ class Limits:
     """Middleware that reads a whole request before it is handled, and cancels the response if the client disconnects.
 
     Args:
-        app: the ASGI application.
-        longest: maximum number of bytes of a request's body, except on an `UploadRoute`.
-        patience: seconds in which a request's body must arrive.
-        routes: the routes of the application, some of which may be an `UploadRoute`.
+        app: The ASGI application.
+        longest: Maximum number of bytes of a request's body, except on an `UploadRoute`.
+        patience: Seconds within which a request's body must arrive.
+        routes: The routes of the application, some of which may be an `UploadRoute`.
     """
 
     def __init__(

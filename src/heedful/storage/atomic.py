@@ -18,18 +18,18 @@ from heedful.storage.complete_folder import MANIFEST, Entry, manifest_bytes
 from heedful.storage.disk import DISK, Storage
 
 TEMPORARY = ".tmp-"  # prefix of a file or folder that is being written
-OUTGOING = ".old-"  # prefix of a folder that is being removed
+OUTGOING = ".old-"  # prefix of a folder that is being replaced or removed
 OPEN_FILES = "/dev/fd"  # lists the open files of the process
 
 Content = Iterable[bytes | memoryview]
 
 
 class FolderWriter:
-    """Writer of a folder under its temporary name; `seal` adds the manifest of the files that it wrote.
+    """Writer of a folder under its temporary name; `seal` adds the manifest.
 
     Attributes:
         path: The temporary folder.
-        entries: The entries of its files in the manifest.
+        entries: Manifest entries of the files that `write` has written so far, by name.
     """
 
     def __init__(self, folder: Path, storage: Storage) -> None:
@@ -61,7 +61,7 @@ def atomic_file(path: Path, storage: Storage = DISK, writer: str = "") -> Iterat
     """Write a file atomically: readers get either its old bytes or all of its new ones; an error leaves it unchanged.
 
     A symbolic link is followed to its target. If several processes may write the file at once, `writer` identifies this
-    one: each then has its own temporary file, which other writers do not remove, not even after it is killed.
+    one: each then has a separate temporary file, which the others do not remove, even if its writer has been killed.
     """
     if is_stream(path):
         raise InputError(
@@ -91,7 +91,7 @@ def open_stream(path: Path) -> BinaryIO:
 
 
 def _descriptor(path: Path) -> int | None:
-    """Return the number of an open file of this process, such as 1 for /dev/stdout; None for other names."""
+    """Return the file descriptor that a path stands for, such as 1 for /dev/stdout; None for any other path."""
     name = os.path.join(path.parent, os.readlink(path)) if path.is_symlink() else str(path)
     folder, number = os.path.split(name)
     is_open = number.isdecimal() and os.path.realpath(folder) == os.path.realpath(OPEN_FILES)
@@ -185,7 +185,7 @@ def make_folders(storage: Storage, folder: Path) -> None:
 
 @contextmanager
 def _removed_after_error(storage: Storage, temporary: Path) -> Iterator[None]:
-    # A writer that was killed may have left it.
+    # A killed writer may have left a temporary file or folder of this name.
     remove(storage, temporary)
     try:
         yield

@@ -1,8 +1,8 @@
-"""Manifests, which decide whether a folder is complete: they list the size and checksum of every file.
+"""Manifests, which show whether a folder is complete: they list the size and checksum of every file.
 
 Neither safetensors nor JSON detects a flipped bit. So `manifest.json` contains the size and the CRC-32 of every file
-that was written with it, and a CRC-32 of its own text. `storage.atomic` writes it last: a folder with a manifest was
-written completely, and `is_complete` and `is_intact` compare the manifest with the files that are there now.
+that was written with it, and a CRC-32 of its own entries. `storage.atomic` writes it last, so a folder with a manifest
+was written completely. `is_complete` and `is_intact` compare the manifest with the files that are there now.
 """
 
 import json
@@ -21,15 +21,19 @@ from heedful.wording import counted
 MANIFEST = "manifest.json"
 ENGINES = ".engines"  # folder with a model in inference engine formats, created when the model is first used
 CARD = "README.md"  # the model card, which the manifest does not list, so that people can edit it
-FORMAT = 1
+FORMAT = 1  # version of the manifest's format
 BLOCK = 1 << 20  # bytes read at a time
-PLAIN_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)*", re.ASCII)  # of a file inside the folder, not hidden
+PLAIN_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)*", re.ASCII)  # path inside the folder, without hidden parts
 
 T = TypeVar("T")
 
 
 class DamagedError(InputError):
-    """Error raised if a file differs from what was saved. `reason` names the file without its parent folders."""
+    """Error raised if a file differs from what was saved.
+
+    Attributes:
+        reason: The problem, with the name of the file but not its parent folders.
+    """
 
     def __init__(
         self, path: Path, what: str, remedy: str = "restore it from an intact copy, or use another checkpoint"

@@ -1,4 +1,4 @@
-"""The disk: every change goes through one object, so that tests can make each one fail.
+"""The disk. Every change to it goes through a `Storage` object, so that tests can make any change fail.
 
 `read_small` rejects pipes, devices and files that are too large, since a file may come from anywhere. Compressed files
 (gzip, bzip2 and xz) are recognised by their extension or by their first bytes.
@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 
 class Storage:
-    """Operations on a local file system. A method that fails raises an OSError; `list` sorts by name."""
+    """Operations on a local file system. They raise an OSError if they fail."""
 
     def make_folder(self, folder: Path) -> None:
         folder.mkdir()
@@ -40,7 +40,7 @@ class Storage:
             os.close(descriptor)
 
     def rename(self, old: Path, new: Path) -> None:
-        """Rename a file over another, or a folder to an unused name, in one atomic step."""
+        """Rename a file, replacing any file of that name, or a folder to an unused name, in one atomic step."""
         os.replace(old, new)  # os.rename does not replace files on Windows
 
     def remove_file(self, path: Path) -> None:
@@ -71,8 +71,9 @@ MAX_SETTINGS_BYTES = 1 << 22  # of a manifest, a recipe or other settings
 
 
 def read_small(path: Path, most: int = MAX_SETTINGS_BYTES) -> bytes:
-    """Read a whole file if it is a plain file of at most `most` bytes."""
+    """Read a regular file; raise an OSError if it has more than `most` bytes or is not a regular file."""
     status = path.stat()
+    # A folder is left to `read_bytes`, which raises an IsADirectoryError.
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         raise OSError(errno.EINVAL, "it is a pipe or a device", str(path))
     if status.st_size > most:
@@ -81,7 +82,7 @@ def read_small(path: Path, most: int = MAX_SETTINGS_BYTES) -> bytes:
 
 
 OPENERS: dict[str, Callable[[BinaryIO], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-BEGINNINGS = {  # in bzip2, the digits of pi follow the block size, or those of its square root if the file is empty
+BEGINNINGS = {  # in bzip2, digits of pi follow the block size or, if the file is empty, digits of the square root of pi
     ".gz": re.compile(rb"\x1f\x8b\x08"),
     ".bz2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),
     ".xz": re.compile(rb"\xfd7zXZ\x00"),
@@ -90,7 +91,7 @@ DAMAGE = (gzip.BadGzipFile, zlib.error, lzma.LZMAError)  # bz2 raises an OSError
 
 
 def decompressed(stream: BufferedReader, path: Path) -> Any:
-    """Return a stream of the decompressed contents of an open file, which may be uncompressed."""
+    """Return a stream of the contents of an open file, decompressed if the file is compressed."""
     # A known extension determines the format; otherwise, the first bytes do.
     head = stream.peek(16)
     kind = path.suffix.lower()

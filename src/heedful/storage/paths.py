@@ -13,7 +13,7 @@ from pathlib import Path
 from heedful.wording import either
 
 CHECK = "check the path"
-MAX_NAMES = 10_000  # names in a folder that are compared
+MAX_NAMES = 10_000  # maximum number of names in a folder that are compared
 
 
 def no_file(path: Path, remedy: str = CHECK) -> str:
@@ -43,6 +43,8 @@ def nothing_at(path: Path, remedy: str = CHECK) -> str:
 
 
 def likely(path: Path, remedy: str = CHECK, fits: Callable[[Path], object] = os.path.exists) -> str:
+    if path.parts[:1] in (("http:",), ("https:",)):
+        return "download it, and give the path of the file"
     if near := near_paths(path, fits):
         return f"did you mean {either(near)}?"
     lost = first_lost(path)
@@ -68,7 +70,7 @@ def near_paths(path: Path, fits: Callable[[Path], object] = os.path.exists) -> l
 
 
 def first_lost(path: Path) -> Path:
-    """Return the outermost missing parent folder of a path, or the path itself."""
+    """Return the outermost missing parent folder of a path, or the path itself if all its parents exist."""
     return next(part for part in (*reversed(path.parents), path) if part == path or not os.path.exists(part))
 
 

@@ -9,7 +9,7 @@ from typing import TextIO
 
 
 class Messages(TextIOWrapper):
-    """A standard stream on which writes do not fail: the first failure is stored, and later text is discarded.
+    """Standard stream whose writes raise no OSError: the first one is stored, and later text is discarded.
 
     Results, unlike messages, are written to `buffer`, which raises errors as usual.
 

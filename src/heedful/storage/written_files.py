@@ -19,7 +19,7 @@ from heedful.storage.disk import UNFLUSHED
 
 
 def note_written(path: Path) -> None:
-    """Record that heedful has written a file, which it may then replace; devices and pipes are not recorded."""
+    """Record that heedful has written a file, so that it may replace the file; devices and pipes are not recorded."""
     with suppress(OSError, RuntimeError):  # without a record the file counts as foreign, which is harmless
         if not is_stream(path):
             record = _record(path)

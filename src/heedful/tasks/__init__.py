@@ -1,4 +1,4 @@
-"""Tasks, one file each, composed of data, model, objective, metrics and predictor.
+"""Tasks, each composed of data, model, objective, metrics and predictor.
 
 `parts` contains what several tasks share.
 """
@@ -44,7 +44,7 @@ def import_task(name: str) -> "type[Task]":
 
 
 def import_spec(name: str) -> "TaskSpec":
-    """Find the spec of a recipe's task, without importing torch for a bundled task."""
+    """Find the spec of a recipe's task; for a bundled task, torch is not imported."""
     return bundled_spec(name) or import_task(name).spec
 
 

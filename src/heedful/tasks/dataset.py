@@ -1,4 +1,4 @@
-"""Data of a task: how examples are prepared from files, planned into batches and read."""
+"""Data of a task: how examples are prepared from files, grouped into batches and read."""
 
 import sys
 from abc import ABC, abstractmethod
@@ -28,7 +28,7 @@ class Batch(Protocol):
 
     @property
     def tokens(self) -> int:
-        """Number of real tokens in the model's input, for speed measurements."""
+        """Number of real tokens or positions that the model reads, for speed measurements."""
         ...
 
     @property
@@ -42,7 +42,7 @@ B = TypeVar("B", bound=Batch)
 
 @runtime_checkable
 class Plan(Protocol):
-    """Plan of batches, each a list of example ids: a pure function of the data, the recipe and the epoch number."""
+    """Plan of batches, each an array of example ids: a pure function of the data, the recipe and the epoch number."""
 
     def epoch(self, epoch: int, /) -> list[np.ndarray]:
         """List the batches of an epoch in order."""
@@ -56,12 +56,12 @@ class Plan(Protocol):
 class Dataset(ABC, Generic[B]):
     """Base class of the data of a task; an instance has training and validation data open, or a test set.
 
-    A subclass defines `prepare`, and `read`, which reads the examples of a batch. It also defines `plan`, unless its
-    batches are to have examples of similar length.
+    A subclass defines `prepare`, and `read`, which reads the examples of a batch. It also defines `plan`, unless the
+    default suits it: batches of examples with similar lengths.
 
     Attributes:
         reader: Checks recipes, and reads raw examples; it works without torch, so that checks before a run are fast.
-        reads_files: True if batches are slow to read, because files have to be decoded.
+        reads_files: True if a batch is read by decoding files, which is slow.
         recipe: The recipe, completed with settings that follow from the data, such as the classes.
         examples: The prepared examples: a store for each training corpus, and one for the validation or test set.
         tokenizers: The source and target tokenizers; for data with one kind of text, both are the same.
@@ -78,7 +78,7 @@ class Dataset(ABC, Generic[B]):
         self.digest = examples.digest
         train, valid = examples.train, examples.valid
         self._train_plan = self.plan(train, examples.weights, recipe.train.seed) if train else None
-        # With a fixed seed, so that runs with different seeds are validated in the same batches.
+        # The seed is fixed, so that runs with different seeds are validated in the same batches.
         self._valid_plan = None if valid is None else self.plan((valid,), (1.0,), seed=0)
 
     @classmethod
@@ -107,7 +107,7 @@ class Dataset(ABC, Generic[B]):
         return store.lengths
 
     def plan(self, stores: Sequence[Any], weights: Sequence[float], seed: int) -> Plan:
-        """Plan the batches of several stores; their weights say how often an epoch contains their examples."""
+        """Plan the batches of several stores; their `weights` are how often an epoch contains an example."""
         from heedful.data.batches import BatchPlan
 
         return BatchPlan([self.lengths(store) for store in stores], weights, self.recipe.train.batch_tokens, seed)
@@ -116,12 +116,12 @@ class Dataset(ABC, Generic[B]):
     def read(self, stores: Sequence[Any], ids: np.ndarray, epoch: int | None, device: torch.device, /) -> B:
         """Read the examples of a batch by their ids in the plan, which are numbered across all stores.
 
-        The batch must depend only on the arguments, even if it is random, as in masking: the epoch's `key` is its seed.
+        The batch must depend only on the arguments. If it is random, as in masking, its seed is the `key` of the epoch.
         The epoch is None in validation.
         """
 
     def key(self, epoch: int | None) -> tuple[int, int]:
-        """Return the seed for the random parts of an epoch's batches; in validation it is always the same."""
+        """Return the seed of an epoch's random choices, such as masks; in validation, it is always the same."""
         return (0, 0) if epoch is None else (self.recipe.train.seed, epoch)
 
     def epoch(self, number: int) -> list[np.ndarray]:

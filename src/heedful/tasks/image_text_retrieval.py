@@ -1,4 +1,4 @@
-"""Image-text retrieval: learns vectors with which an image finds its text, and a text its image (CLIP).
+"""Image-text retrieval task: learns vectors with which an image finds its text, and a text its image (CLIP).
 
 B images with a text each, N rows of pixels, F features of a row, P vector size.
 """
@@ -40,8 +40,8 @@ class ImageTextBatch:
     images: Float32[Tensor, "B N *F"]
     image_mask: Bool[Tensor, "B N"]
     texts: PaddedTexts
-    matches: Bool[Tensor, "B B"]  # True if a text belongs to an image: both are in the same pair
-    tokens: int  # positions of the images in the layers, and real tokens
+    matches: Bool[Tensor, "B B"]  # (image, text): True if some pair of the batch consists of these two
+    tokens: int  # positions of the images in the layers, plus real tokens of the texts
     counts: tuple[int, ...]  # the number of pairs
 
 
@@ -69,7 +69,7 @@ class ImagesWithTexts(MediaFiles[ImageTextBatch]):
         return sequence(tokenizers.source.encode(file.target), longest=recipe.data.max_length)
 
     def lengths(self, store: MediaStore) -> np.ndarray:
-        """Return each image's number of positions, and the longest text's length, since a batch mixes text lengths."""
+        """Return the positions of each image, and the length of the longest text, since a batch mixes text lengths."""
         text_length = max(int(each.lengths[:, 1].max()) for each in (*self.examples.train, store))
         return np.stack([store.lengths[:, 0], np.full(len(store), text_length, store.lengths.dtype)], axis=1)
 
@@ -138,7 +138,8 @@ def retrieval(
 ) -> Matches:
     """Rank all distinct texts for the image of each example, and all distinct images for its text.
 
-    Equal images have the same number, (N,), and so do equal texts; see `number_distinct`.
+    In `image_numbers` and `text_numbers`, (N,), equal images and equal texts have the same number: see
+    `number_distinct`.
     """
     # The first example with each number represents all that are equal to it.
     distinct_images, distinct_texts = (

@@ -62,8 +62,8 @@ def loss(model: LanguageModel, batch: CausalBatch, smoothing: float) -> Loss:
 
 
 def scored_loss(generator: Any, batch: CausalBatch) -> tuple[Loss, ...]:
-    """Compute the loss without smoothing from the scores of a generator, which reads across documents."""
-    # The windows as they were before `collate` split them: the first input, and all targets.
+    """Compute the loss, without smoothing, from the scores of a generator, which attends across documents."""
+    # The first input and all targets are the window that `collate` has split.
     rows = torch.cat([batch.inputs[:, :1], batch.targets], dim=1).tolist()
     windows = [[token for token in row if token != PAD] for row in rows]
     log_probs = generator.score_windows(windows, [0] * len(windows))
@@ -72,7 +72,7 @@ def scored_loss(generator: Any, batch: CausalBatch) -> tuple[Loss, ...]:
 
 
 class TextWindows(RunningText[CausalBatch]):
-    """Running text in windows, in which each token is predicted from those before it."""
+    """Running text in windows, in which each token is predicted from the tokens before it."""
 
     @classmethod
     def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""Masked language modelling task (BERT): predicts masked tokens and next sentences (Devlin et al. 2019, section 3.1).
+"""Masked language modelling task: predicts masked tokens and next sentences (BERT, Devlin et al. 2019, section 3.1).
 
 B batch, S tokens.
 """
@@ -48,8 +48,8 @@ def mask_tokens(
     Args:
         ids: Token ids, padded at the end, shape (B, S).
         words: The index of each token's word in its sequence, shape (B, S); used only with `whole_words`.
-        masking: The share of tokens to select, and the shares of these that are masked or random.
-        vocab_size: Random tokens have ids below this.
+        masking: The share of the tokens to select, and the shares of the selected tokens that become <mask> or random.
+        vocab_size: The size of the vocabulary; random tokens have ids below it.
         first_piece: The lowest id of random tokens, which excludes special tokens and bytes.
         keys: The seed, epoch and number of each sequence, on which its random choices depend.
 
@@ -66,15 +66,15 @@ def mask_tokens(
         candidates = columns[ids[row] > MASK]  # special tokens have the lowest ids
         order, action, piece = draw(3 * len(candidates), seed, MASKS, epoch, number).reshape(3, -1)
 
-        # Whole units, words or tokens, are masked in random order until the share `rate` of the tokens is reached.
+        # Units, which are words or tokens, are selected in random order until they have the share `rate` of the tokens.
         units = words[row, candidates] if words is not None and masking.whole_words else candidates
         _, unit, sizes = np.unique(units, return_inverse=True, return_counts=True)
         shuffled = np.argsort(order[: len(sizes)], kind="stable")
         count = 1 + np.searchsorted(np.cumsum(sizes[shuffled]), round(masking.rate * len(units)))
         selection = np.isin(unit, shuffled[:count])
 
-        # Most become <mask>, some a random token, and the rest stay the same, so that the model cannot trust what it
-        # reads.
+        # Most become <mask>, some a random token, and the rest stay the same, so that the model cannot rely on any
+        # token that it reads.
         masked = candidates[selection]
         random = first_piece + (piece[selection] % (vocab_size - first_piece)).astype(ids.dtype)
         # 64 random bits as a number from 0 to 1.

@@ -2,11 +2,11 @@
 
 The masked autoencoder (MAE, He et al. 2022) encodes only the visible patches and has a second Transformer that predicts
 the masked ones; SimMIM (Xie et al. 2022) replaces each masked patch with a trained vector and predicts with a linear
-layer. The model here is SimMIM's: its encoder reads all positions of an image, so it works with every position scheme
-and stem, all of it is used after training, and it always reads inputs of the same length. MAE saves three quarters of
-the encoder's work, which matters most for large models. Target, loss and masking ratio are MAE's: pixels normalised
-patch by patch, the squared error of the masked patches, and 75%, because patches are masked one by one, as in MAE
-(SimMIM masks blocks of them).
+layer. The model here is SimMIM's. Its encoder reads all positions of an image: it works with every position scheme and
+stem, and its inputs always have the same length. All of it is used after training. MAE saves three quarters of the
+encoder's work, which matters most for large models. Target, loss and masking ratio are MAE's: pixels normalised patch
+by patch, the squared error of the masked patches, and 75%. This ratio fits patches that are masked one by one; SimMIM
+masks blocks of them.
 
 B batch, H height, W width, C channels, R rows and Q columns of patches.
 """
@@ -52,13 +52,13 @@ class MaskedImages(MediaFiles[MaskedPatchBatch]):
 
     @staticmethod
     def target(_file: MediaFile, _corpus: CorpusConfig, _recipe: Recipe, _tokenizers: TokenizerPair, /) -> list[int]:
-        # A store needs a target for every file; this one is not used, because the targets are pixels.
+        # A store needs a target for every file. This one is not used, because the true targets are pixels.
         return [0]
 
     def read(
         self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None, device: torch.device
     ) -> MaskedPatchBatch:
-        """Read the images of a batch, and mask some patches of each; in validation, these are always the same."""
+        """Read the images of a batch, and mask some patches of each; in validation, always the same patches."""
         inputs, padding_mask = self.inputs(stores, ids, epoch)
         grid, rate, key = self.recipe.image.grid, self.recipe.masking.rate, self.key(epoch)
         masked = np.stack([masked_patches(grid, rate, *key, number) for number in ids.tolist()])

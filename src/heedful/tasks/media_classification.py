@@ -56,8 +56,8 @@ class LabelledFiles(MediaFiles[MediaBatch]):
         inputs, padding_mask = self.inputs(stores, ids, epoch)
         shares = self.shares(stores, ids)
         if epoch is not None and self.modality.mixup:
-            # Mixup: inputs and classes are weighted means of an example, (B, N, F), and its partner, which is cut or
-            # padded to the same length.
+            # Mixup: inputs, (B, N, F), and classes are weighted means of an example and its partner, which is cut or
+            # padded to the length of the example.
             others, weights = self.partners(ids, epoch)
             partners, _ = self.inputs(stores, others, epoch)
             # F.pad counts from the last dimension: only dimension 1 changes, and a negative number cuts.
@@ -73,7 +73,7 @@ class LabelledFiles(MediaFiles[MediaBatch]):
         return F.one_hot(classes, len(self.recipe.data.labels)).float()
 
     def partners(self, ids: np.ndarray, epoch: int) -> tuple[np.ndarray, Float32[Tensor, " B"]]:
-        """For mixup (Zhang et al. 2018), sample each example's partner from all examples, and the example's share."""
+        """Sample for mixup (Zhang et al. 2018) the id of a partner of each example, (B,), and the example's share."""
         chances = [KeyedGenerator(self.recipe.train.seed, MIXUP, epoch, number) for number in ids.tolist()]
         total = sum(map(len, self.examples.train))
         others = np.array([chance.integer(total) for chance in chances])
@@ -84,7 +84,7 @@ class LabelledFiles(MediaFiles[MediaBatch]):
 
 
 class MediaClassification(Task[MediaBatch]):
-    """Base class for the classification of images, audio and videos: a file has one of the classes in `data.labels`."""
+    """Base class of tasks that classify images, audio or videos: a file has one of the classes in `data.labels`."""
 
     dataset = LabelledFiles
 

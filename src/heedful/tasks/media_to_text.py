@@ -1,4 +1,4 @@
-"""Captioning (Xu et al. 2015) and speech recognition (Radford et al. 2022): images or audio to text.
+"""Tasks from images or audio to text: captioning (Xu et al. 2015) and speech recognition (Radford et al. 2022).
 
 B batch, N rows of pixels or frames.
 """
@@ -66,13 +66,13 @@ class FilesWithTexts(MediaFiles[PairBatch]):
         return replace(batch, source_tokens=self.positions(stores, ids))
 
     def decoded(self, numbers: Sequence[int]) -> Iterator[np.ndarray]:
-        """Decode the files of the validation examples with these numbers, counted from 0."""
+        """Decode the files of the validation or test examples with these numbers, counted from 0."""
         return (self.modality.read(self.valid.content(number)) for number in numbers)
 
 
 @lru_cache(maxsize=1)
 def speech_tokens(tokenizer: Tokenizer) -> SpeechTokens:
-    """Find the speech tokens of the vocabulary, once for all files."""
+    """Find the speech tokens of a vocabulary; they are cached, because each file needs them."""
     return SpeechTokens.of(tokenizer)
 
 

@@ -24,8 +24,8 @@ class SizeOnly(Tokenizer):
 def vocabulary_sizes(recipe: Recipe) -> tuple[int, int]:
     """Return the source and target vocabulary sizes of a recipe's model, special tokens included.
 
-    They are zeros for a model without text; otherwise the sizes of the recipe's tokenizer if it exists, or else the
-    largest that the recipe allows.
+    They are the sizes of the recipe's tokenizer if it exists, otherwise the largest that the recipe allows. Both are 0
+    for a model of images, audio or videos that does not write text.
     """
     if recipe.data.modality != "text" and not FAMILIES[recipe.model.family].pairs:
         return 0, 0

@@ -24,12 +24,12 @@ from heedful.tasks.parts.texts import PaddedTexts, TextRows, matching_pairs, num
 from heedful.tasks.readers.texts import QueryReader
 from heedful.tasks.specs import SPECS
 from heedful.tasks.task import Evaluation, Task
-from heedful.text.sequences import is_cut, sequence
+from heedful.text.sequences import is_truncated, sequence
 from heedful.text.tokenizer import PAD, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
 TEMPERATURE = 0.05  # as in SimCSE (Gao et al. 2021, section 3), and usual for sentence encoders
-QUERIES_AT_ONCE = 256  # in an evaluation
+QUERIES_AT_ONCE = 256  # whose scores an evaluation computes in one matrix product
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class RankingBatch:
 
     queries: PaddedTexts
     passages: PaddedTexts
-    answers: Bool[Tensor, "B B"]  # True if a passage answers a query: both are in the same pair
+    answers: Bool[Tensor, "B B"]  # (query, passage): True if some pair of the batch consists of these two
     tokens: int
     counts: tuple[int, ...]  # the number of pairs
 
@@ -58,7 +58,7 @@ class QueriesAndPassages(TextRows[RankingBatch]):
             else:
                 ids = [tokenizer.encode(text) for text in texts]
                 query, passage = (sequence(row, longest=recipe.data.max_length) for row in ids)
-                if is_cut(query, ids[0]) or is_cut(passage, ids[1]):
+                if is_truncated(query, ids[0]) or is_truncated(passage, ids[1]):
                     drops.remark("cut", corpus.source, line)
                 yield query, passage
 
@@ -95,14 +95,14 @@ class Ranking(Task[RankingBatch]):
     def loss(self, model: SentenceEncoder, batch: RankingBatch) -> tuple[Loss, ...]:
         """Compute the cross-entropy over cosine similarities divided by the temperature, with in-batch negatives."""
         queries, passages = (model(x.ids, x.padding_mask, x.segments).float() for x in (batch.queries, batch.passages))
-        # Vectors have length 1, so products are cosines; they are in float32, because the temperature magnifies
-        # rounding.
+        # Vectors have length 1, so products are cosines. They are in float32, because the division magnifies rounding
+        # errors.
         scores = queries @ passages.T / TEMPERATURE
         return (contrastive_loss(scores, batch.answers, self.recipe.train.label_smoothing),)
 
     def outputs(self, model: SentenceEncoder, run: Evaluation) -> Rankings:
         store = self.data.examples.valid
-        # The distinct queries, the distinct passages, and for each query the indices of its passages.
+        # `answers` has the distinct queries with the indices of their passages; `numbers` has the distinct passages.
         answers: dict[tuple[int, ...], set[int]] = {}
         numbers: dict[tuple[int, ...], int] = {}
         for index in range(len(store)):
@@ -118,7 +118,7 @@ class Ranking(Task[RankingBatch]):
 
 
 def retrieval(queries: np.ndarray, passages: np.ndarray, answers: Sequence[set[int]]) -> Rankings:
-    """Rank all passages (M, D) for each query (N, D) by cosine similarity; `answers` are those to find for each."""
+    """Rank all passages (M, D) for each query (N, D) by cosine similarity; `answers` has each query's own passages."""
     ranks = []
     for start in range(0, len(queries), QUERIES_AT_ONCE):
         cosines = queries[start : start + QUERIES_AT_ONCE] @ passages.T  # the vectors have length 1

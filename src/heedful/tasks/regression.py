@@ -1,4 +1,4 @@
-"""Regression task: learns a number for a text or text pair, such as a pair's similarity (Devlin et al. 2019, 4.1).
+"""Regression task: learns a number for a text or text pair, such as the similarity of a pair of sentences.
 
 B batch.
 """
@@ -43,8 +43,8 @@ class ScoredTexts(TextRows[TextBatch]):
 class Regression(Task[TextBatch]):
     """Regression task: predicts a number for a text or text pair.
 
-    The model learns numbers standardised by the mean and scale of the training data, which are stored in its recipe;
-    scores and predictions are in the original unit.
+    The model learns numbers standardised by the mean and scale of the training data, which its recipe stores. Scores
+    and predictions are in the original unit.
     """
 
     spec = SPECS["regression"]

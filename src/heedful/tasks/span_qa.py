@@ -38,9 +38,9 @@ class SquadQuestions(TextRows[TextBatch]):
 
     @staticmethod
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
-        """Encode each question with each window of its text, and the position of its first accepted answer in it."""
+        """Encode each question with each window of its text; targets are the ends of its first answer in the window."""
         causal = FAMILIES[recipe.model.family].causal
-        # Questions about the same text follow each other, so it is encoded once.
+        # Questions about the same text follow each other, so the text is encoded only once.
         for text, questions in groupby(read_squad(corpus, recipe.data), attrgetter("context")):
             context = encode_context(tokenizer, text)
             for question in questions:
@@ -55,7 +55,7 @@ class SquadQuestions(TextRows[TextBatch]):
                         )
                 ids = tokenizer.encode(question.question)
                 for row in question_windows(ids, context, recipe.data.max_length, causal=causal, name=name):
-                    # In a window without the answer, the correct position is the one for no answer.
+                    # In a window without the answer, both targets are the position that stands for no answer.
                     yield row.ids, list(row.place(tokens))
 
 
@@ -84,7 +84,7 @@ class SpanQuestionAnswering(Task[TextBatch]):
         # (B, S, 2): one softmax over the tokens for the beginning, and one for the end.
         logits = model(batch.ids, batch.padding_mask, batch.segments).float()
         begin, end = (
-            place_loss(logits[:, :, side], possible, batch.targets[:, side], self.recipe.train.label_smoothing)
+            position_loss(logits[:, :, side], possible, batch.targets[:, side], self.recipe.train.label_smoothing)
             for side in (0, 1)
         )
         return (Loss(begin.sum + end.sum, begin.nll + end.nll, begin.count),)
@@ -100,7 +100,7 @@ class SpanQuestionAnswering(Task[TextBatch]):
         return Answers(predicted, accepted, answer_language(self.recipe.data.target_language))
 
 
-def place_loss(
+def position_loss(
     logits: Float[Tensor, "B S"], possible: Bool[Tensor, "B S"], targets: Int[Tensor, " B"], smoothing: float
 ) -> Loss:
     """Compute the cross-entropy of one position per row; label smoothing is spread over the possible positions."""

@@ -1,6 +1,7 @@
-"""Task specs, without torch: families, scores, command and example reader; and checks of recipes.
+"""Task specs: the families, scores, command and example reader of each task; and checks that recipes fit them.
 
 `SPECS` contains the specs of the bundled tasks by name; each task's class has its spec as the attribute `spec`.
+Importing this module does not load torch.
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from heedful.config.schema import Modality, Recipe
 from heedful.errors import InputError
 from heedful.metrics.metric import Metric, Outputs, find_metric, is_computed
 from heedful.registry import ARCHITECTURES, MODELS
+from heedful.wording import either
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,14 +22,15 @@ class TaskSpec:
 
     Attributes:
         families: The model families that can learn the task, by their names in a recipe.
-        metrics: The names of the scores; the first selects the best checkpoint unless the recipe chooses another. Those
-            of `heedful.metrics.metric` are computed from `outputs`; others, such as the loss, by `summary` or
-            `evaluate`.
-        predicts: The class of `outputs`, or its kind; None: no score is computed from `outputs`.
+        metrics: The names of the scores; the first selects the best checkpoint unless the recipe chooses another. The
+            metrics of `heedful.metrics` are computed from `Task.outputs`; `Task.summary` or `Task.evaluate` computes
+            the others, such as the loss.
+        predicts: The class of what `Task.outputs` returns, or its `kind`, such as "texts"; None: no score is computed
+            from outputs.
         modality: The input of the models: "text", "image", "audio" or "video".
-        command: The command that uses models of the task; empty if there is none, and they are used from Python.
+        command: The command that uses models of the task; empty if they can be used only from Python.
         example: An example of arguments for that command.
-        pair_field: The column of a second text in tables, if the recipe does not set one.
+        pair_field: The default column of the second text in the tables that this command reads.
         reader: For a bundled task, the reader of its dataset class, as "module:Class" in `heedful.tasks.readers`.
     """
 
@@ -185,7 +188,7 @@ def output_metrics(spec: TaskSpec, recipe: Recipe) -> dict[str, Metric]:
 
 
 def best_score_name(spec: TaskSpec, recipe: Recipe) -> str:
-    """Return the name of the score that selects the best checkpoint: `train.best`, or else the first one computed."""
+    """Return the name of the score that selects the best checkpoint: `train.best`, or the first of a validation."""
     if recipe.train.best is not None:
         return recipe.train.best
     # A validation without decoding computes only what follows from the losses.
@@ -193,7 +196,7 @@ def best_score_name(spec: TaskSpec, recipe: Recipe) -> str:
 
 
 def usage(spec: TaskSpec, model: str | Path) -> str:
-    """Return an example of how a trained model is used: a command, or Python code for a task without one."""
+    """Return an example of how to use a trained model: a command, or Python code for a task without a command."""
     return f"{spec.command} --model {model} {spec.example}" if spec.command else f'heedful.load("{model}")'
 
 
@@ -218,7 +221,7 @@ def check_task(spec: TaskSpec, recipe: Recipe) -> None:
             f'data.modality = "{recipe.data.modality}", but a model for the task "{recipe.task}" reads '
             f'"{spec.modality}"; leave data.modality out'
         )
-    architecture, learners = recipe.model.architecture, " or ".join(spec.families)
+    architecture, learners = recipe.model.architecture, either(f'"{family}"' for family in spec.families)
     if ARCHITECTURES.is_custom(architecture):
         from heedful.architectures.backbone import families_of
 
@@ -234,9 +237,10 @@ def check_task(spec: TaskSpec, recipe: Recipe) -> None:
             f'"{architecture}" has only models of family {" or ".join(families)}; {remedy}'
         )
     if recipe.model.family not in fitting:
+        default = f', or set task, which is "{Recipe.task}" by default' if recipe.task == Recipe.task else ""
         raise InputError(
             f'task = "{recipe.task}" needs model.family = {learners}, but it is '
-            f'"{recipe.model.family}"; set model.family = "{fitting[0]}"'
+            f'"{recipe.model.family}"; set model.family = "{fitting[0]}"{default}'
         )
     names = score_names(spec, recipe)
     if recipe.train.best not in (None, *names):

@@ -38,7 +38,7 @@ class TaggedWords(TextRows[TextBatch]):
 
     @staticmethod
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
-        """Encode each window of a sentence, with the tags of the words that have the most context in this window."""
+        """Encode each window of a sentence, with the tags of those words that have the most context in this window."""
         numbers = {tag: number for number, tag in enumerate(recipe.data.labels, start=1)}
         causal = FAMILIES[recipe.model.family].causal
         for sentence in read_tagged(corpus, recipe.data, drops):
@@ -75,7 +75,7 @@ class Tagging(Task[TextBatch]):
         return Tagger(model, tokenizers.source, recipe.data)
 
     def loss(self, model: TokenClassifier, batch: TextBatch) -> tuple[Loss, ...]:
-        # One token of each word has its tag as target; all others, and padding, do not count.
+        # The target of one token of each word is the word's tag; all other tokens, and padding, do not count.
         has_tag = batch.targets != IGNORE
         logits = model(batch.ids, batch.padding_mask, batch.segments)[has_tag]
         weights = class_weights(self.recipe, logits.device)

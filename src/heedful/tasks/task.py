@@ -55,7 +55,7 @@ class Evaluation:
         reducer: Shares the batches among the processes of a run, and gathers their results.
         progress: Reports the progress.
         warn: Called with warnings about the scored data.
-        is_test: True for a test, which decodes as the recipe says; a validation decodes greedily.
+        is_test: True for a test, in which decoding follows the recipe; in a validation, it is greedy.
         predictor: A predictor from another engine, which decodes or scores texts instead of the model.
     """
 
@@ -104,16 +104,16 @@ ALONE = Evaluation()  # in a single process, without reports
 
 @dataclass(frozen=True)
 class Results:
-    """Results of an evaluation: all scores, and the per-example results from which resampled scores are computed."""
+    """Results of an evaluation: all scores and, for bootstrap resampling, the results of each example."""
 
     scores: Scores
     outcomes: "ExampleScores | None" = None
 
 
 class Task(ABC, Generic[B]):
-    """Base class of tasks: a subclass specifies or defines the parts of one kind of training.
+    """Base class of tasks; a subclass supplies the five parts of which a task is composed.
 
-    The class attributes `spec` and `dataset` and the methods `build`, `use` and `loss` are required, and so is
+    It must define the class attributes `spec` and `dataset` and the methods `build`, `use` and `loss`, and also
     `outputs` if a metric compares the model's predictions with what is expected.
 
     Attributes:
@@ -151,7 +151,7 @@ class Task(ABC, Generic[B]):
     def loss(self, model: Any, batch: B) -> tuple[Loss, ...]:
         """Compute the terms of the loss for a batch, each a sum and a count.
 
-        The sum of the means of the terms is minimised; the counts are the batch's `counts`.
+        Training minimises the sum of the terms' means. The counts must be the `counts` of the batch.
         """
 
     def summary(self, means: Sequence[Mean]) -> Scores:
@@ -172,7 +172,7 @@ class Task(ABC, Generic[B]):
     def evaluate(self, model: Any, run: Evaluation = ALONE) -> Results | None:
         """Score a model in evaluation mode on the open validation or test set; return None without one.
 
-        If a loss is not finite, all scores that do not follow from the losses are NaN, which is never the best.
+        If a loss is not finite, all scores not computed from losses are NaN, which ranks below every other score.
         """
         if self.data.valid_plan() is None:
             return None

@@ -1,4 +1,4 @@
-"""Text-to-text tasks: translation, summarisation, dialogue, and a general one. They differ in data and metrics."""
+"""Text-to-text tasks, which differ in data and metrics: translation, summarisation, dialogue and a general task."""
 
 from heedful.tasks.parts.sequence_to_sequence import Pairs, SequenceToSequence
 from heedful.tasks.readers.texts import ReplyReader
@@ -18,7 +18,7 @@ class Summarisation(SequenceToSequence):
 
 
 class TextToText(SequenceToSequence):
-    """Text-to-text task on pairs of an input and its only correct output (Raffel et al. 2020, section 2.4)."""
+    """General text-to-text task on pairs of an input and its only correct output (Raffel et al. 2020, section 2.4)."""
 
     spec = SPECS["text_to_text"]
 

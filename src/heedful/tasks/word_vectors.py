@@ -46,7 +46,7 @@ from heedful.tasks.task import Task
 from heedful.text.tokenizer_pair import TokenizerPair
 
 if not torch.sparse.check_sparse_tensor_invariants.is_enabled():
-    torch.sparse.check_sparse_tensor_invariants.disable()  # torch 2.11 warns about an unset default
+    torch.sparse.check_sparse_tensor_invariants.disable()  # set explicitly, because torch 2.11 warns otherwise
 
 
 def negative_sampling(
@@ -63,10 +63,10 @@ def negative_sampling(
     with independent samples. A sample that happens to be a context word still counts as a sample, as in the formula.
 
     Args:
-        hidden: The vectors that predict.
-        weight: The vectors of the predicted words.
+        hidden: The vectors from which words are predicted.
+        weight: The output vectors of all words.
         targets: The C words that may be predicted, followed by the negative samples.
-        predicted: True where one of the C words is predicted by a hidden vector.
+        predicted: True where a hidden vector should predict one of the C words.
         noise: The weight of each negative sample in the loss of a hidden vector.
         count: The number of predictions.
     """
@@ -75,10 +75,11 @@ def negative_sampling(
 
 
 class NegativeSampling(torch.autograd.Function):
-    """Autograd function of negative sampling: the gradient of a score is its probability, minus 1 where it is correct.
+    """Autograd function of negative sampling: the gradient of a score is its sigmoid, minus 1 for a predicted word.
 
-    The gradient of `weight` is sparse: it has a row for each target, repeated for targets that occur several times. The
-    loss of a prediction is at most 87 nats, that of the smallest normal float32 number; this does not affect gradients.
+    The gradient of `weight` is sparse: it has a row for each target, repeated for targets that occur several times. A
+    sigmoid counts as at least the smallest normal float32 number, which limits the loss of a prediction to 87 nats, but
+    does not affect gradients.
     """
 
     @staticmethod
@@ -124,7 +125,7 @@ def hierarchical_softmax(
     See Mikolov et al. 2013b, section 2.1.
 
     Args:
-        hidden: The vectors that predict.
+        hidden: The vectors from which words are predicted.
         weight: The vectors of the inner nodes.
         nodes: The inner nodes above each predicted word, padded to P.
         branches: The branch to take at each of them.
@@ -156,7 +157,7 @@ class BlockBatch:
 
 @dataclass(frozen=True)
 class PairBatch:
-    """Batch of single predictions: pairs of a centre word and a context word, as indices into the words."""
+    """Batch of single predictions: pairs of a centre word and a context word, as indices into `words`."""
 
     words: Int[Tensor, " N"]
     centres: Int[Tensor, " M"]
@@ -266,7 +267,7 @@ def options_of(recipe: Recipe) -> Word2VecConfig:
 
 
 def sampling_loss(model: Word2Vec, batch: BlockBatch, options: Word2VecConfig) -> Loss:
-    # With this weight, the K shared samples of a prediction count as `negatives` samples.
+    # With this weight, the K shared samples count as `negatives` samples for each prediction.
     share = options.negatives / batch.samples.size(1)
     [count] = batch.counts
     if options.kind == "skip_gram":
@@ -286,7 +287,7 @@ def sampling_loss(model: Word2Vec, batch: BlockBatch, options: Word2VecConfig) -
 def predictions(
     model: Word2Vec, batch: PairBatch, options: Word2VecConfig
 ) -> tuple[Float[Tensor, "M D"], Int[Tensor, " M"]]:
-    """Return the vectors that predict, and the words that they predict."""
+    """Return the vectors from which words are predicted, and these words."""
     vectors = model.embedding(batch.words)
     if options.kind == "skip_gram":
         return vectors[batch.centres], batch.words[batch.contexts]

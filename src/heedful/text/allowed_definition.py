@@ -28,7 +28,7 @@ MODELS = {
     "unigram": "Unigram",
     "wordpiece": "WordPiece",
 }
-OWN_STEPS = ("normalizer", "pre_tokenizer", "decoder")  # determined by the settings of a tokenizer
+OWN_STEPS = ("normalizer", "pre_tokenizer", "decoder")  # for heedful's kinds, determined by the settings
 FORBIDDEN = ("truncation", "padding", "post_processor")
 _NORMALIZERS = """BertNormalizer ByteLevel Lowercase NFC NFD NFKC NFKD Nmt Precompiled Prepend Replace Sequence Strip
 StripAccents"""
@@ -101,7 +101,7 @@ def _problems_of_own(definition: Definition, config: TokenizerConfig) -> Iterato
 
 
 def _fits(step: Any, expected: Any) -> bool:
-    """Return True if a step is the expected one; an older version of the library may have written fewer settings."""
+    """Return True if a step is the expected one; it may lack settings, as in files from older library versions."""
     if isinstance(step, dict) and isinstance(expected, dict):
         return step.get("type") == expected.get("type") and all(
             key in expected and _fits(value, expected[key]) for key, value in step.items()
@@ -143,9 +143,9 @@ def _steps(step: Definition | None, inner: str, depth: int = 0) -> Iterator[Defi
 
 
 def _growth(step: Definition) -> float:
-    """Return the maximum number of characters that a step of a normaliser writes for one; NFC, NFKC ... count as 1."""
+    """Return how many characters a step of a normaliser writes for one at most; NFC, NFKC ... count as 1."""
     if step["type"] == "Replace":
-        # An expression may match a single character; an empty string also matches between all characters.
+        # A regular expression counts as if it matched one character. An empty string matches between all characters.
         shortest = len(step["pattern"].get("String", "a"))
         return max(1.0, len(step["content"]) / shortest if shortest else 1 + len(step["content"]))
     if step["type"] == "Prepend":

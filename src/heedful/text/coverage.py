@@ -46,7 +46,7 @@ def remedy(config: TokenizerConfig) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """Counts of words, characters and tokens in a text, and shares of them, which are 0 for an empty text."""
+    """Counts of words, characters and tokens in a text, and shares and means, which are 0 for an empty text."""
 
     lines: int
     words: int  # separated by whitespace
@@ -58,7 +58,7 @@ class Coverage:
     used_ids: int  # distinct ids that occur
     vocabulary: int  # the number of ids
     longest: int  # the number of tokens in the longest line
-    longest_line: int  # the number of the longest line, from 1; 0 for an empty text
+    longest_line: int  # the number of the line with the most tokens, from 1; 0 for an empty text
 
     @property
     def unknown_share(self) -> float:
@@ -94,11 +94,11 @@ class Coverage:
 
 def measure_coverage(tokenizer: Tokenizer, lines: Iterable[str]) -> Coverage:
     """Encode the lines of a text, in constant memory, and measure how well the vocabulary covers it."""
-    # In UTF-8, all bytes of a character except the first have the form 10xxxxxx: first bytes count characters.
+    # Characters are counted by their first bytes: in UTF-8, all other bytes have the form 10xxxxxx.
     first_bytes = {i for byte, i in enumerate(tokenizer.byte_ids) if byte & 0b1100_0000 != 0b1000_0000}
     id_counts: Counter[int] = Counter()
     words = characters = max_length = longest_line = number = 0
-    # `encode_lines` reads a chunk of lines ahead, and `tee` keeps no more than these.
+    # `encode_lines` reads one chunk of lines ahead, so `tee` stores at most one chunk.
     texts, copies = tee(lines)
     for number, (text, ids) in enumerate(zip(texts, tokenizer.encode_lines(copies), strict=True), start=1):
         id_counts.update(ids)

@@ -27,7 +27,7 @@ from heedful.text.tokenizer import MAX_FILE, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import word_tokenizer
 
-# Text that looks like a special token must not be encoded as one: a split after its "<" leaves no such word.
+# Text that looks like a special token must not be encoded as one, so it is split after its "<".
 CUT = {
     "type": "Split",
     "pattern": {"Regex": "<(?=(?:pad|unk|bos|eos|mask)>)"},
@@ -36,7 +36,7 @@ CUT = {
 }
 
 Definition = dict[str, Any]  # tokenizer.json
-Roles = Mapping[int, str]  # PAD, UNK, BOS, EOS, MASK -> the name in the definition; missing tokens are left out
+Roles = Mapping[int, str]  # PAD, UNK, BOS, EOS, MASK -> name in the definition, without tokens that it lacks
 Side = Literal["source", "target"]
 
 DEFINITION = "tokenizer.json"
@@ -54,8 +54,8 @@ CLIP_NORMALIZERS = [
 CLIP_WORDS = {"type": "Split", "pattern": {"Regex": CLIP_EXPRESSION}, "behavior": "Removed", "invert": True}
 PLAIN_TOKEN = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False}
 
-# Keys of tokenizer_config.json and special_tokens_map.json that name each special token (the first one found counts),
-# and the usual names of special tokens.
+# Keys of tokenizer_config.json and special_tokens_map.json that name each special token, and its usual names. The first
+# name that is in the vocabulary counts.
 KEYS = {
     PAD: ["pad_token"],
     UNK: ["unk_token"],
@@ -87,9 +87,9 @@ def to_hugging_face(
 ) -> None:
     """Write a tokenizer as a folder that `transformers.AutoTokenizer.from_pretrained` loads, with the same ids.
 
-    There is one difference: `transformers` reads the names of special tokens in a text as special tokens. The special
-    tokens of an encoder are named as in BERT, such as [CLS] and [MASK], or as in CLIP, and a token that is both <bos>
-    and <eos> is named as in GPT-2, unless the vocabulary has a piece with the same name.
+    There is one difference: `transformers` reads the names of special tokens in a text as special tokens. An encoder's
+    special tokens are renamed as in BERT, such as [CLS] and [MASK], or as in CLIP, and a token that is both <bos> and
+    <eos> as in GPT-2. If the vocabulary has a piece with one of the new names, the special tokens keep their names.
 
     Args:
         tokenizer: A tokenizer of any kind.
@@ -98,7 +98,7 @@ def to_hugging_face(
             puts <eos> after each of one or two texts, and numbers them as segments 0 and 1; an encoder-decoder ends
             with <eos>; a decoder (GPT) adds nothing.
         max_length: Maximum number of tokens that the model reads, to which `transformers` can truncate texts.
-        absent: Special tokens to leave out: the ids after them move up, and <eos> serves as <bos> if that is absent.
+        absent: Special tokens to leave out. Higher ids decrease accordingly, and <eos> also serves as an absent <bos>.
         segments: False for an encoder without segments, such as CLIP's.
 
     Raises:
@@ -108,15 +108,15 @@ def to_hugging_face(
     config, definition = tokenizer.config, json.loads(tokenizer.definition)
     if not has_counterpart(config):
         raise InputError(
-            'a tokenizer of kind "wordpiece" with byte fallback cannot be written as a tokenizer.json; train one with '
-            'tokenizer.byte_fallback = false, or with tokenizer.kind = "bpe"'
+            'the format needs a tokenizer.json, which cannot represent a tokenizer of kind "wordpiece" with byte '
+            'fallback; train the model with tokenizer.byte_fallback = false, or with tokenizer.kind = "bpe"'
         )
     names = _exported_names(definition, config, family, absent, segments=segments)
     remaining = [i for i in range(len(tokenizer)) if i not in absent]
     new_ids = {old: new for new, old in enumerate(remaining)}
 
-    # Special tokens are found in texts; a mask takes the space before it. If normalisation puts a space before every
-    # text, the mask is looked for in the normalised text, from which the space before it is removed.
+    # `transformers` finds special tokens in texts, and <mask> includes the space before it. If normalisation adds a
+    # space to the front of a text, <mask> is found in the normalised text, after a step that removes this space.
     special = []
     for i, name in enumerate(names):
         if i not in absent:
@@ -173,7 +173,7 @@ def _exported_model(
 ) -> Definition:
     """Rename the special tokens of a model, and renumber its tokens."""
     if config.kind == "word" and config.byte_fallback:
-        # The exported model itself splits unknown words into bytes, which `Tokenizer` does outside of the model.
+        # `Tokenizer` splits unknown words into bytes outside of the model, so export a model that does so itself.
         model = {
             "type": "BPE",
             "vocab": model["vocab"],
@@ -221,8 +221,8 @@ def from_hugging_face(
 
     Args:
         folder: The model folder.
-        side: The language whose SentencePiece model to use, if each has one; otherwise one tokenizer serves both.
-        begins: False if the token that begins a text, such as <s>, does not become <bos>, but remains a token of texts.
+        side: The side whose SentencePiece model to use. It matters only if the folder has one for each side.
+        begins: False to keep a token that begins texts, such as <s>, as an ordinary token instead of <bos>.
 
     Returns:
         The tokenizer, with heedful's special tokens as the first ids, and `old_id_of` (V,): for each of its ids
@@ -246,7 +246,7 @@ def from_hugging_face(
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise InputError(f"{folder}: damaged, or not a tokenizer ({error!r}); download it again") from error
     if BOS not in roles and (start := _decoder_start(folder)) is not None:
-        old_id_of[BOS] = start  # the decoder begins with a piece that also occurs in texts
+        old_id_of[BOS] = start  # the decoder begins with an ordinary piece, which keeps its own id for texts
     return tokenizer, old_id_of
 
 
@@ -266,8 +266,8 @@ def from_words(words: Sequence[str], rows: int) -> tuple[Tokenizer, NDArray[np.i
 
     Args:
         words: Tokens in the order of their ids; among equal ones, the first counts.
-        rows: The number of rows of the model's embeddings: one more than there are words if unknown words have the last
-            row and no name, as in OpenNMT-tf.
+        rows: The number of rows of the model's embeddings. One row more than words is the nameless row of unknown
+            words, as in OpenNMT-tf.
 
     Returns:
         The tokenizer, and `old_id_of` (V,), -1 for a special token that is missing.
@@ -327,7 +327,7 @@ def _roles(definition: Definition, folder: Path) -> Roles:
     roles.pop(BOS, None)
     if first is not None:
         roles[BOS] = first
-    # GPT-2 uses <|endoftext|> in every role; here it is only <eos>.
+    # GPT-2 uses <|endoftext|> in every role; here it is <bos> and <eos>, but not <pad> or <unk>.
     return {i: name for i, name in roles.items() if i not in (PAD, UNK) or name != roles.get(EOS)}
 
 
@@ -392,8 +392,8 @@ def _marian(folder: Path, side: Side) -> Definition:
 
     Both sides have the same vocabulary. Characters that this side lacks are read as pieces of the other side if it has
     them, at a higher cost than all other pieces; SentencePiece itself looks up a run of such characters only as a
-    whole. Unlike Marian's tokenizer in `transformers`, this does not normalise punctuation with sacremoses when it is
-    installed.
+    whole. Marian's tokenizer in `transformers` also normalises punctuation if sacremoses is installed; this one never
+    does.
     """
     pieces = read_sentencepiece(folder / f"{side}.spm")
     ids = _read_json(folder / "vocab.json")
@@ -428,7 +428,7 @@ def _assembled(model: Definition, normalizer: Any, splitter: Any, decoder: Any) 
     }
 
 
-# The first entry whose files are all in a folder is read. A tokenizer.json comes first, because it describes all steps.
+# The first entry whose files are all in the folder is used. tokenizer.json comes first, because it has all steps.
 _READERS: dict[tuple[str, ...], Callable[[Path, Side], Definition]] = {
     (DEFINITION,): read_definition,
     MARIAN: _marian,
@@ -462,7 +462,7 @@ def _read(path: Path) -> str:
 def adopt(definition: Definition, roles: Roles, origin: str) -> tuple[Tokenizer, NDArray[np.int64]]:
     """Create a tokenizer from a tokenizer.json whose special tokens have other names and ids.
 
-    Special tokens are not looked for in texts: "[MASK]" typed as text is text. Other added tokens are found as before.
+    Special tokens are not found in texts: "[MASK]" typed as text remains text. Other added tokens are found as before.
 
     Args:
         definition: The contents of a tokenizer.json.
@@ -498,7 +498,7 @@ def adopt(definition: Definition, roles: Roles, origin: str) -> tuple[Tokenizer,
     old_id_of += [old_ids[name] for name in rest]
 
     if kind == "Unigram":
-        # Pieces without a score get the lowest one, on which the cost of unknown pieces is based.
+        # Tokens without a score get the lowest one, which leaves the cost of unknown characters unchanged.
         scores = dict(model["vocab"])
         least = min(scores.values())
         names = specials(TokenizerConfig(mask=True))
@@ -519,7 +519,7 @@ def adopt(definition: Definition, roles: Roles, origin: str) -> tuple[Tokenizer,
             for token in definition["added_tokens"]
             if token["content"] not in special
         ],
-        # A tokenizer that heedful exported already has the split: adopted again, it does not change.
+        # A tokenizer that heedful exported already has this split, which must not be added twice.
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*(step for step in steps if step != CUT), CUT]},
         "model": new_model,
     }

@@ -54,20 +54,21 @@ wel wen wln wol wuu xal xho yao yap yid yor ypk yue zap zbl zen zgh zha zho znd 
 """
 THREE_LETTERS = frozenset(_THREE_LETTERS.split())
 
-# Country codes and names that people write instead of a language code, and whose nearest English name would be wrong.
+# Country codes and names that people write instead of a language code, and for which the most similar English name
+# would suggest the wrong language.
 _SLIPS = """
 cn zh, cz cs, dk da, gr el, jp ja, ua uk, 中文 zh, 汉语 zh, mandarin zh, 日本語 ja, 한국어 ko, русский ru, deutsch de,
 español es, français fr, italiano it, português pt
 """
 SLIPS = {slip: code for slip, _, code in (entry.strip().partition(" ") for entry in _SLIPS.split(","))}
 
-CODE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*")  # with a script, a region or a variant
+CODE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*")  # the optional parts are a script, a region or a variant
 
 CHINESE = ("zh", "zho", "chi", "cmn")
 
 
 def base_language(code: str) -> str:
-    """Return the language of a code with or without a script or region: "zh" for "zh-Hans" and "ZH_tw"."""
+    """Return the language in a code, without any script or region: "zh" for "zh-Hans" and "ZH_tw"."""
     return code.lower().replace("_", "-").split("-")[0]
 
 
@@ -78,13 +79,13 @@ def is_language(code: str) -> bool:
 
 
 def language_called(name: str) -> str | None:
-    """Return the code of a language given its English or usual name: "de" for German and Deutsch; None if unknown."""
+    """Return the code of a language by its name, such as "de" for German or Deutsch, or None if it is unknown."""
     key = name.strip().casefold()
     return SLIPS.get(key) or _CODES.get(key)
 
 
 def check_language(code: str, name: str) -> None:
-    """Check that a code is an ISO 639 language code."""
+    """Check that a code is an ISO 639 language code. `name` is its key or option, for the error."""
     if is_language(code):
         return
     key = code.casefold()

@@ -1,8 +1,8 @@
 """Text to words and pieces to text: special tokens, normalisation, splitting into words, and the spelling of pieces.
 
-A word includes the space before it (" apple"). Except for kinds whose pieces are single characters or bytes, a text
-gets one space in front, so that its first word is like any other; decoding joins the pieces and drops that space. Words
-are marked with the space itself, rather than with another character that a text could contain, such as U+2581.
+A word includes the space before it (" apple"). A text gets one space in front, so that its first word is like any
+other, unless the pieces are single characters or bytes; decoding joins the pieces and drops this space. Words are
+marked with the space itself, because another character, such as U+2581, could also occur in the text.
 
 Foreign tokenizers mark words differently. Byte-level BPE (GPT-2) writes a printable character for each byte, and CLIP's
 also marks the last piece of a word; WordPiece (BERT) marks the pieces that continue a word, and SentencePiece writes
@@ -27,14 +27,14 @@ ABSENT = -1  # the old id of a special token that an imported vocabulary lacks
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>")
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
-# A reserved name that is typed as text is split after its "<": no word contains the name, so a model can neither learn
-# nor look up a piece with this name.
+# A reserved name that is typed as text is split after its "<". No word contains it then, so that a model can neither
+# learn nor look up a piece with this name.
 _RESERVED_NAME = r"<(?=(?:pad|unk|bos|eos|mask|unused\d+|0x[0-9A-F]{2})>)"
-# A word takes one space before it; each further space is a word.
+# A word includes one space before it; each further space is a word by itself.
 _SPACED_WORD = r" ?[^ ]+| "
 _RAW_WORD = r" ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]+|\s"
 _HAN_CHARACTER = r" ?\p{Han}\p{M}*| ?[[\p{L}\p{M}]&&[^\p{Han}]]+|"
-EXPRESSIONS = (_RESERVED_NAME, _SPACED_WORD, _RAW_WORD, _HAN_CHARACTER + _RAW_WORD)  # those of all splitters
+EXPRESSIONS = (_RESERVED_NAME, _SPACED_WORD, _RAW_WORD, _HAN_CHARACTER + _RAW_WORD)  # of all splitters
 
 
 def specials(config: TokenizerConfig) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ def specials(config: TokenizerConfig) -> tuple[str, ...]:
 
 
 def reserved(config: TokenizerConfig) -> tuple[str, ...]:
-    """Return the first names in every vocabulary: the special tokens and, with byte fallback, the 256 bytes."""
+    """Return the names with which a vocabulary begins: special tokens and, with byte fallback, the 256 bytes."""
     return specials(config) + (BYTES if config.byte_fallback else ())
 
 
@@ -61,9 +61,9 @@ def normalizer(config: TokenizerConfig) -> normalizers.Normalizer:
 
 
 def splitter(config: TokenizerConfig) -> pre_tokenizers.PreTokenizer:
-    """Build the pre-tokenizer: it splits at spaces and, in text not yet tokenized, between letters, digits and others.
+    """Build the pre-tokenizer, which splits at spaces and, in raw text, between letters, digits and other characters.
 
-    For a word tokenizer, each Han character of raw text is a word; the other kinds learn the words in a run of them.
+    For a word tokenizer, each Han character of raw text is a word. The other kinds learn how to split runs of them.
     """
     raw_word = (_HAN_CHARACTER if config.kind == "word" else "") + _RAW_WORD
     return pre_tokenizers.Sequence(
@@ -82,7 +82,7 @@ def assemble(model: models.Model, config: TokenizerConfig) -> tokenizers.Tokeniz
     library = tokenizers.Tokenizer(model)
     library.normalizer = normalizer(config)
     library.pre_tokenizer = splitter(config)
-    # `Fuse` joins all pieces before `Strip`, which would otherwise remove the space before each word.
+    # Without `Fuse`, which joins all pieces, `Strip` would remove the space before each word.
     strip = [decoders.Strip(" ", left=1, right=0)] if first_space(config) else []
     library.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(), *strip])
     return library
@@ -110,7 +110,7 @@ def writing_of(library: tokenizers.Tokenizer, config: TokenizerConfig) -> Writin
             spell=str.encode,
             splitter=library.pre_tokenizer,
             first_space=first_space(config),
-            # An unknown word of these kinds includes the space before it.
+            # For these kinds, <unk> stands for a whole word, which includes the space before it.
             unknown=b" <unk>" if config.kind in ("word", "wordpiece") else b"<unk>",
         )
     decoder: dict[str, Any] = json.loads(library.decoder.__getstate__()) if library.decoder else {"type": "none"}
@@ -118,7 +118,7 @@ def writing_of(library: tokenizers.Tokenizer, config: TokenizerConfig) -> Writin
     if decoder["type"] == "ByteLevel":
         if not (suffix := getattr(library.model, "end_of_word_suffix", None)):
             return Writing(spell=_bytes_of_characters, splitter=splitter)
-        # CLIP marks the last piece of a word, which is decoded with a space after it.
+        # CLIP marks the last piece of each word, so decoding adds a space after this piece.
         splitter = pre_tokenizers.Split(" ", "merged_with_previous")
         return Writing(spell=partial(_ended, suffix=suffix), splitter=splitter, last_space=" ")
     if decoder["type"] == "WordPiece":
@@ -147,7 +147,7 @@ def writing_of(library: tokenizers.Tokenizer, config: TokenizerConfig) -> Writin
     )
 
 
-# Byte-level BPE writes a byte as the character with this code point or, if that is not printable, as one from U+0100.
+# Byte-level BPE writes a printable byte as the character with its code point, and the others as characters from U+0100.
 _PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 _BYTES = {chr(byte): byte for byte in _PRINTABLE}
 _BYTES |= {chr(0x100 + index): byte for index, byte in enumerate(sorted(set(range(256)) - set(_PRINTABLE)))}

@@ -25,15 +25,15 @@ Value = int | bytes
 
 @dataclass(frozen=True, kw_only=True)
 class SentencePieceModel:
-    """A SentencePiece model: scores of pieces, in which U+2581 is a space, and its normalisation settings."""
+    """A SentencePiece model: its pieces, in which U+2581 stands for a space, and its normalisation settings."""
 
-    scores: dict[str, float]  # the scores of the pieces that can occur in a text
+    scores: dict[str, float]  # log-probabilities of the pieces that can occur in a text
     characters: bytes  # the compiled table of character replacements; empty if there is none
-    first_space: bool  # True if a space is put before a text
+    first_space: bool  # True if encoding adds a space to the front of a text
     remove_extra_spaces: bool
 
     def normalizer(self) -> dict[str, Any]:
-        """Return the normalizer of a tokenizer.json with the normalisation of the SentencePiece model."""
+        """Return the model's normalisation as the normalizer of a tokenizer.json."""
         replace = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(self.characters).decode("ascii")}
         strip = {"type": "Strip", "strip_left": True, "strip_right": True}
         single = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
@@ -115,7 +115,7 @@ def _varint(message: bytes, offset: int) -> tuple[int, int]:
 
 
 def _last(message: list[tuple[int, Value]], number: int) -> dict[int, Value]:
-    """Return the fields of the last inner message with this number, or {} if there is none."""
+    """Return the fields of the last inner message in field `number`, or {} if there is none."""
     messages = [value for key, value in message if key == number]
     return dict(fields(messages[-1])) if messages and isinstance(messages[-1], bytes) else {}
 

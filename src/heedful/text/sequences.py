@@ -23,7 +23,7 @@ def pad(
 
     Args:
         rows: B rows of ids, of any length.
-        length: The length L of every row of the result, by default that of the longest row.
+        length: The length L of every row of the result, by default the length of the longest row.
         side: The side where <pad> goes.
 
     Returns:
@@ -46,10 +46,10 @@ def pad(
 
 
 def batches(rows: Sequence[Sequence[int]], tokens: int) -> Iterator[list[int]]:
-    """Group non-empty rows of token ids, without <eos>, into batches of similar length, longest first.
+    """Group rows of token ids without <eos> into batches of similar length, longest first.
 
-    Yields the indices of the rows of each batch. Its size, the number of rows times the maximum length including <eos>,
-    is at most `tokens`; a longer row is a batch by itself.
+    Yields the indices of the rows of each batch; empty rows are left out. The size of a batch, its number of rows times
+    its maximum length including <eos>, is at most `tokens`. A row that exceeds this is a batch by itself.
     """
     batch: list[int] = []
     # Longest first: the first row of a batch determines its width.
@@ -72,24 +72,24 @@ def truncate(rows: Rows, length: int) -> list[list[int]]:
 def sequence(first: Sequence[int], second: Sequence[int] | None = None, *, longest: int) -> list[int]:
     """Join the ids of a text, <bos> A <eos>, or of a pair, <bos> A <eos> B <eos>, into a row of at most `longest` ids.
 
-    The longer text of a pair is truncated first.
+    Truncation shortens the longer text of a pair first.
     """
     if second is None:
         return [BOS, *first[: longest - 2], EOS]
     room = longest - 3
-    # The second text gets half of the room, or more if the first one leaves more.
+    # The second text gets half of the room, or all that the first one leaves if that is more.
     second = second[: max(room // 2, room - len(first))]
     return [BOS, *first[: room - len(second)], EOS, *second, EOS]
 
 
-def is_cut(row: Sequence[int], first: Sequence[int], second: Sequence[int] | None = None) -> bool:
+def is_truncated(row: Sequence[int], first: Sequence[int], second: Sequence[int] | None = None) -> bool:
     """Return True if `sequence` truncated the texts of a row."""
     return len(row) < (len(first) + 2 if second is None else len(first) + len(second) + 3)
 
 
 def segments(ids: np.ndarray) -> np.ndarray:
-    """Return the segment ids of rows from `sequence`, (B, S): 0 for the first text and its <eos>, 1 for the second."""
-    # The number of <eos> before a token: an <eos> belongs to the text that it ends.
+    """Return the segment ids of padded rows from `sequence`, (B, S): 1 for the second text and its <eos>, else 0."""
+    # The segment is the number of <eos> before a token, so that an <eos> belongs to the text that it ends.
     ended = np.cumsum(ids == EOS, axis=1) - (ids == EOS)
     return np.where(ids == PAD, 0, ended)
 
@@ -109,7 +109,7 @@ class Window(NamedTuple):
 def windows(count: int, room: int) -> list[Window]:
     """Split a text of `count` tokens into overlapping windows of at most `room` tokens, in order.
 
-    Together, tokens `first` to `stop` - 1 of all windows make up the text: each token occurs once.
+    The ranges from `first` to `stop` - 1 of all windows contain each token of the text once.
     """
     last = max(count - room, 0)
     # The last window ends with the text, so that all windows of a long text are full.
@@ -153,7 +153,7 @@ class QuestionWindow:
     ids: list[int]
     window: Window  # the tokens of the context that are in the row
     begin: int  # index in the row where the window begins
-    nowhere: int  # index in the row that means that the answer is not in the window
+    nowhere: int  # index in the row that stands for an answer outside the window, or for no answer
 
     def place(self, tokens: range) -> tuple[int, int]:
         """Return the indices in the row of the first and last token; `nowhere` unless all tokens are in the window."""
@@ -176,8 +176,8 @@ def question_windows(
         question: The token ids of the question.
         context: The encoded context.
         longest: Maximum number of tokens in a row.
-        causal: True if a token attends only to those before it. Then `nowhere` is the last <eos>, which attends to
-            all tokens; otherwise it is <bos> (Devlin et al. 2019, section 4.3).
+        causal: True if a token attends only to itself and earlier tokens. Then `nowhere` is the last <eos>, which
+            attends to all tokens; otherwise it is <bos> (Devlin et al. 2019, section 4.3).
         name: The name of the question, for messages.
 
     Raises:

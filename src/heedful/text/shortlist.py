@@ -1,4 +1,4 @@
-"""Shortlist of target tokens, with which a search for a translation chooses among likely tokens instead of all.
+"""Shortlist of target tokens, to which a search for a translation is restricted.
 
 The candidates for a sentence are tokens that are always allowed, the likely translations of each of its source tokens,
 and copies of the source tokens. This module does not import torch, so that CTranslate2 can search without it.
@@ -17,7 +17,7 @@ from heedful.errors import InputError
 from heedful.text.pipeline import BYTES, EOS, UNK
 
 ALWAYS, TABLE = "shortlist/always.npy", "shortlist/table.npy"
-FREQUENT = 200  # tokens of the training set that are always allowed
+FREQUENT = 200  # number of most frequent tokens, which are always allowed
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Shortlist:
     """Target tokens that are candidates for the translation of a sentence.
 
     Attributes:
-        always: ids that are candidates for every sentence.
-        table: the candidates for each source token, (source vocabulary, size + 1): its copy, if the target vocabulary
+        always: Ids that are candidates for every sentence.
+        table: The candidates for each source token, (source vocabulary, size + 1): its copy, if the target vocabulary
             has it, and its likely translations; shorter rows are padded with <eos>.
     """
 
@@ -40,13 +40,13 @@ class Shortlist:
         """Build a shortlist.
 
         Args:
-            table: the likely translations of each source token; shorter rows are padded with -1.
-            always: ids that are candidates for every sentence.
-            source: the pieces of the source vocabulary.
-            target: the pieces of the target vocabulary.
+            table: The likely translations of each source token, (source vocabulary, size), padded with -1.
+            always: Ids that are candidates for every sentence.
+            source: The pieces of the source vocabulary.
+            target: The pieces of the target vocabulary.
         """
         ids = {piece: i for i, piece in enumerate(target)}
-        # Names and numbers are often copied. Rows are padded with <eos>, because it is always allowed.
+        # Copies are included because names and numbers are often copied; <eos> is padding because it is always allowed.
         copies = np.array([ids.get(piece, EOS) for piece in source])
         table = np.concatenate([copies[:, None], np.where(table < 0, EOS, table)], axis=1)
         return cls(always.astype(np.uint32), table.astype(np.uint32))
@@ -57,11 +57,11 @@ class Shortlist:
         return self.table.shape[1] - 1
 
     def candidates(self, row: Sequence[int]) -> NDArray[np.uint32]:
-        """Return the ids that may translate a row of source tokens, sorted."""
+        """Return the candidates for a row of source token ids, sorted."""
         return np.union1d(self.always, self.table[list(row)])
 
     def allows(self, row: Sequence[int], output: Iterable[str]) -> bool:
-        """Return True if all tokens of an output, as strings of ids, are candidates for a row of source tokens."""
+        """Return True if all tokens of an output, ids as strings, are candidates for a row of source token ids."""
         unusual = {int(token) for token in output} - self._always
         return unusual.issubset(self.table[list(row)].ravel().tolist())
 
@@ -70,10 +70,10 @@ class Shortlist:
         return frozenset(self.always.tolist())
 
     def vocabulary_map(self) -> str:
-        """Return the shortlist as CTranslate2's vmap.txt, whose lines are a source token, a tab, and its target tokens.
+        """Return the shortlist as CTranslate2's vmap.txt: in each line, a source token, a tab, and its target tokens.
 
-        The line without a source token has the target tokens that are always allowed. Tokens are ids, because
-        vocabulary pieces may contain spaces, which separate tokens in this format.
+        The first line, without a source token, has the target tokens that are always allowed. Tokens are written as
+        ids, because pieces may contain spaces, which separate tokens in this format.
         """
         names = ["", *map(str, range(len(self.table)))]
         rows = [self.always.tolist(), *self.table.tolist()]
@@ -101,7 +101,10 @@ class Shortlist:
 
 
 def always_allowed(frequency: NDArray[np.int64], pieces: Sequence[str]) -> NDArray[np.int64]:
-    """Return the ids that are always allowed: frequent tokens, <unk>, <eos>, bytes, numbers and punctuation marks."""
+    """Return the ids that are always allowed: frequent tokens, <unk>, <eos>, bytes, and pieces without letters.
+
+    `frequency`, (V,), counts each target token in the training data; `pieces` are the V target pieces.
+    """
     frequent = np.argsort(-frequency, kind="stable")[:FREQUENT]
     not_words = [i for i, piece in enumerate(pieces) if piece in BYTES or not any(map(str.isalpha, piece))]
     return np.union1d(frequent, [UNK, EOS, *not_words])

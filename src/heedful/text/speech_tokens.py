@@ -29,16 +29,16 @@ STEP = 0.02  # seconds from one timestamp to the next
 
 @dataclass(frozen=True, kw_only=True)
 class SpeechTokens:
-    """Ids of the non-text tokens in the vocabulary of a speech model; None for those that the vocabulary lacks."""
+    """Ids of the non-text tokens in the vocabulary of a speech model; None for a token that the vocabulary lacks."""
 
-    languages: Mapping[str, int]  # by code
+    languages: Mapping[str, int]  # by language code
     transcribe: int | None  # requests a transcript, not a translation
     without_times: int | None  # requests a text without timestamps
     silence: int | None  # predicted for audio without speech
     times: range  # the timestamps 0, 0.02, 0.04 ... seconds; may be empty
     controls: frozenset[int]  # all non-text tokens, timestamps included
     translate: int | None = None  # requests a translation into English
-    previous: int | None = None  # begins the previous text
+    previous: int | None = None  # begins the preceding transcript, which comes before <bos>
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> "SpeechTokens":
@@ -59,12 +59,15 @@ class SpeechTokens:
         )
 
     def prompt(self, language: str | None) -> list[int]:
-        """Return the tokens between <bos> and a transcript without timestamps, except those the vocabulary lacks."""
+        """Return the tokens between <bos> and a transcript without timestamps, if the vocabulary has them.
+
+        `language` is None if the prompt has no language, as in an English-only model.
+        """
         task = [] if language is None else [self.languages[language], self.transcribe]
         return [token for token in (*task, self.without_times) if token is not None]
 
     def seconds(self, token: int) -> float:
-        """Return the time of a timestamp in seconds."""
+        """Return the time in seconds of a timestamp token."""
         return (token - self.times.start) * STEP
 
     def text(self, tokens: Sequence[int]) -> list[int]:
@@ -79,15 +82,15 @@ def speech_tokenizer(
 
     Args:
         folder: The model folder, with a tokenizer.json.
-        rows: The number of rows of the model's embeddings. A tokenizer.json from before 2023 lacks the timestamps,
-            which are the last rows; they are added.
+        rows: The number of rows of the model's embeddings. The timestamps are the last rows; a tokenizer.json from
+            before 2023 lacks them, so they are added.
         names: The names of all rows, if another file in the folder lists them.
 
     Returns:
         The tokenizer, and for each of its ids the old id, (V,); -1 for <pad> and <unk>, which Whisper lacks.
 
     Raises:
-        InputError: The tokenizer is missing, lacks these tokens, or has other ids than `names`.
+        InputError: The tokenizer is missing, lacks these tokens, or numbers its tokens differently from `names`.
     """
     origin = folder / DEFINITION
     definition = read_definition(folder)

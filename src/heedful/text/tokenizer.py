@@ -26,10 +26,10 @@ from heedful.storage.disk import read_small
 from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK, reserved, specials, writing_of
 
 RankedMerges = Mapping[tuple[int, int], tuple[int, int]]  # neighbours -> (rank, the piece they become); low ranks first
-CharacterSpan = tuple[int, int]  # indices of characters in a text: the first one, and the end, which is exclusive
+CharacterSpan = tuple[int, int]  # indices of characters in a text: the start, and the exclusive end
 
 CHUNK = 1024  # lines that are encoded together
-WINDOW = 128  # symbols; without windows, a word of a million characters would take a million squared steps
+WINDOW = 128  # symbols; merging takes quadratic time, which would be far too long for a word of a million characters
 
 FORMAT = 1
 DEFINITION, DESCRIPTION = "tokenizer.json", "config.json"
@@ -40,7 +40,7 @@ RUN_SETTINGS = ("joint", "dropout", "path")  # how a run uses its tokenizers; th
 def merge_with_dropout(symbols: Sequence[int], merges: RankedMerges, rate: float, rng: random.Random) -> list[int]:
     """Merge the characters of one word by BPE, skipping each possible merge with probability `rate` at each step.
 
-    A word longer than `WINDOW` symbols is split after every `WINDOW` symbols; this only prevents merges across splits.
+    A longer word is split after every `WINDOW` symbols, which only prevents merges across splits.
     """
     pieces = []
     for start in range(0, len(symbols), WINDOW):
@@ -64,7 +64,7 @@ __all__ = ["BOS", "EOS", "MASK", "PAD", "UNK", "Tokenizer", "require_utf8"]
 
 
 class Tokenizer:
-    """A trained tokenizer: special tokens (ids 0 to 3, or 4), the 256 bytes if it has them, and subword pieces."""
+    """A trained tokenizer: special tokens (ids 0 to 3, or 4), the 256 bytes if it has byte fallback, and pieces."""
 
     def __init__(self, definition: str, config: TokenizerConfig) -> None:
         self.config = config
@@ -77,7 +77,7 @@ class Tokenizer:
         self._normalizer = self._library.normalizer
         self._splitter = self._library.pre_tokenizer
         self._writing = writing_of(self._library, config)
-        self.first_space = self._writing.first_space  # the text that decoding removes from the front
+        self.first_space = self._writing.first_space  # removed from the front of a decoded text; may be empty
         self._ids = self._library.get_vocab()
         self._names = {i: name for name, i in self._ids.items()}
 
@@ -89,7 +89,7 @@ class Tokenizer:
 
     @property
     def first_word(self) -> int:
-        """First id after special tokens and bytes, or that of the first byte if there are no other tokens."""
+        """The first id after special tokens and bytes; the id of the first byte if there are no other tokens."""
         return self.byte_ids.stop if len(self) > self.byte_ids.stop else self.first_piece
 
     def __len__(self) -> int:
@@ -103,11 +103,11 @@ class Tokenizer:
     def encode_with_places(self, text: str) -> tuple[list[int], list[CharacterSpan]]:
         """Encode a text as token ids, and return the span of characters that each token represents.
 
-        A space belongs to the word after it. If a character is spelled by several pieces, such as its bytes, its span
-        is that of each of them. Characters that are merged by normalisation, or that are not encoded, belong to the
-        previous piece, up to the next space.
+        A space belongs to the word after it. If several pieces, such as bytes, spell one character, each of them has
+        the span of that character. Characters that normalisation merges or drops belong to the previous piece, up to
+        the next space.
         """
-        if self.byte_ids:  # the text may be spelled byte by byte
+        if self.byte_ids:  # the library does not spell unknown words in bytes for all models, but `_tokens` does
             parts = PreTokenizedString(require_utf8(text))
             parts.normalize(self._normalizer.normalize)
             self._splitter.pre_tokenize(parts)
@@ -115,7 +115,7 @@ class Tokenizer:
             encoding = parts.to_encoding()
         else:
             encoding = self._encode(text)
-        # A piece ends where the next one begins; the bytes of a character all begin at the same index.
+        # A piece extends to the next begin that is not before its end: the bytes of a character all begin together.
         begins = [*(begin for begin, _ in encoding.offsets), len(text)]
         limits = [begins[bisect_left(begins, end)] for _, end in encoding.offsets]
         spans = []
@@ -165,7 +165,7 @@ class Tokenizer:
     def encode_continuation(self, text: str) -> list[int]:
         """Encode a text that continues another one: no space is added before its first word.
 
-        A foreign tokenizer, such as a SentencePiece one, may put a space there anyway.
+        A foreign tokenizer, such as one from SentencePiece, may add the space anyway.
         """
         words = self._cut(self._normal(text).removeprefix(self.first_space))
         return [i for word in words for i in self._ids_of_word(word)]
@@ -190,7 +190,7 @@ class Tokenizer:
     def texts(self, ids: Iterable[int]) -> list[str]:
         """Return the text of each token id, with the space before it; bytes and special tokens are in angle brackets.
 
-        A byte of a piece that ends inside a character becomes a lone surrogate.
+        In a piece that begins or ends inside a character, the bytes of that character become lone surrogates.
         """
         ids = list(ids)
         return [
@@ -201,8 +201,8 @@ class Tokenizer:
     def word_of_piece(self, ids: Iterable[int]) -> list[int]:
         """Return the index of the word that each token belongs to; a special token is a word by itself."""
         parts = self._bytes_of_each(ids)
-        # The offsets, in bytes, where words begin; spaces that belong to no word begin the next one. An invalid byte
-        # becomes one surrogate, and thus counts as one character.
+        # Find the byte offsets where words begin. A word begins where the previous one ends, so that spaces between
+        # words belong to the next word. An invalid byte becomes a surrogate, and thus counts as one character.
         text = b"".join(parts).decode("utf-8", errors="surrogateescape")
         words = self._writing.splitter.pre_tokenize_str(re.sub("[\ud800-\udfff]", "\ufffd", text))
         offsets = list(accumulate((len(c.encode("utf-8", errors="surrogateescape")) for c in text), initial=0))
@@ -254,7 +254,7 @@ class Tokenizer:
 
         definition, config = read_folder(folder)
         file = folder / DEFINITION
-        # Checked before the library reads it, because a definition from elsewhere may take unbounded time and memory.
+        # Check before the library reads it: a definition from elsewhere may take unbounded time and memory.
         check_definition(definition, config, str(file))
         try:
             return cls(definition, config)
@@ -282,10 +282,10 @@ class Tokenizer:
         return self._library.encode(require_utf8(text), add_special_tokens=False)
 
     def _complete(self, text: str, ids: list[int]) -> list[int]:
-        """Replace <unk> with the characters and bytes of unknown words, if the library's model does not do so."""
+        """Return `ids` with the characters and bytes of unknown words in place of <unk>, given byte fallback."""
         if UNK not in ids or not self.byte_ids:
             return ids
-        # For word and WordPiece models, the library returns one <unk> for a whole word, even with byte fallback.
+        # For a word or WordPiece model, the library returns one <unk> for an unknown word, even with byte fallback.
         words = self._words(text)
         ids_of = {word: self._ids_of_word(word) for word in set(words)}
         return [i for word in words for i in ids_of[word]]
@@ -295,13 +295,13 @@ class Tokenizer:
         return self._characters(word) if UNK in ids and self.byte_ids else ids
 
     def _tokens(self, word: str) -> list[Token]:
-        """Return the pieces of a word with their offsets in it, in bytes."""
+        """Return the pieces of a word with their byte offsets in the word."""
         ids = self._ids_of_word(word)
         offsets = pairwise(accumulate((len(self._token_bytes[i]) for i in ids), initial=0))
         return [Token(i, self._names[i], offset) for i, offset in zip(ids, offsets, strict=True)]
 
     def _characters(self, word: str) -> list[int]:
-        """Return the id of each character of a word, or the ids of its bytes, or <unk>."""
+        """Spell a word: each character as its id, else as the ids of its bytes, else as <unk>."""
         ids: list[int] = []
         for character in word:
             piece = self._ids.get(character)
@@ -337,7 +337,7 @@ def _printable(text: str) -> str:
     for character in text.replace(" ", "▁"):
         if character.isprintable():
             characters.append(character)
-        elif "\udc80" <= character <= "\udcff":  # a byte that is not a character by itself
+        elif "\udc80" <= character <= "\udcff":  # a byte of an incomplete character
             characters.append(f"<0x{ord(character) - 0xDC00:02X}>")
         else:
             characters.append(character.encode("unicode_escape").decode("ascii"))

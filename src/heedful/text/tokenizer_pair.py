@@ -1,4 +1,4 @@
-"""Pair of tokenizers, one for the source and one for the target, with a shortlist of likely target tokens."""
+"""Pair of tokenizers, one for the source and one for the target, with an optional shortlist of target tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ LAYOUTS = ((JOINT,), (SOURCE, TARGET), (".",))  # the subfolders of a pair; "." 
 class TokenizerPair:
     """Source and target tokenizers; the same object if both languages share a vocabulary.
 
-    Trained models whose recipe sets `decode.shortlist` also have a shortlist.
+    `shortlist` is set for trained models whose recipe sets `decode.shortlist`.
     """
 
     source: Tokenizer
@@ -37,14 +37,16 @@ class TokenizerPair:
         return len(self.source), len(self.target)
 
     def check_shortlist(self, size: int) -> None:
-        """Check that there is a shortlist of the size that a search requests; 0 means none."""
+        """Check that the shortlist has the size that a search requests; 0 requests no shortlist."""
         if not size or (self.shortlist and self.shortlist.size == size):
             return
         if self.shortlist:
-            raise InputError(f"shortlist = {size}: this model has shortlist = {self.shortlist.size}; use that, or 0")
+            raise InputError(
+                f"decode.shortlist = {size}: this model has a shortlist of {self.shortlist.size}; use that, or 0"
+            )
         raise InputError(
-            f"shortlist = {size}: this model has no shortlist; use 0, or train a model with decode.shortlist = "
-            f"{size}, which builds one at the end of training"
+            f"decode.shortlist = {size}: this model has no shortlist; use 0, or train a model with this setting in its "
+            "recipe: the shortlist is built at the end of training"
         )
 
     def save(self, folder: Path) -> None:
@@ -74,7 +76,10 @@ class TokenizerPair:
 
         Args:
             folder: The folder of the pair.
-            layout: The one of `LAYOUTS` to read. By default it is detected; a folder with several is an InputError.
+            layout: One of `LAYOUTS`, by default the one that the folder has.
+
+        Raises:
+            InputError: The folder has none of the layouts or several, or a tokenizer in it cannot be read.
         """
         tokenizers = [Tokenizer.load(folder / part) for part in layout or layout_of(folder)]
         return cls(tokenizers[0], tokenizers[-1])

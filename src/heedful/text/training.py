@@ -29,7 +29,7 @@ MAX_WORDS = 200_000  # rarer words of a large text contribute little and take me
 SEEDS = 10  # initial pieces per piece of the final vocabulary
 SHRINKAGE = 0.75  # share of the pieces that remain after a reduction
 ROUNDS = 2  # rounds of expectation maximisation before each reduction
-MIN_COUNT = 0.5  # the count of a piece with fewer occurrences, so that unused characters have a probability
+MIN_COUNT = 0.5  # minimum count of a piece, so that unused characters have a probability above 0
 DIGITS = 6  # decimal digits of a score
 
 
@@ -37,8 +37,8 @@ def train_unigram(words: Mapping[str, int], size: int) -> list[tuple[str, float]
     """Train a unigram vocabulary of at most `size` pieces: all characters, and strings that make words most probable.
 
     Training starts with too many pieces. Repeatedly, their probabilities are estimated by expectation maximisation, and
-    the pieces that are worth least are dropped. The worth of a piece is its expected count times the difference between
-    its log-probability and that of its best spelling with other pieces.
+    the pieces that are worth least are dropped. The worth of a piece is its expected count times the log-probability
+    that is lost if its best spelling with other pieces replaces it.
 
     Args:
         words: Words and how often they occur.
@@ -49,11 +49,11 @@ def train_unigram(words: Mapping[str, int], size: int) -> list[tuple[str, float]
     """
     texts = _most_frequent(words)
 
-    # The initial pieces: all characters, and among the strings that occur twice, those that cover the most text.
+    # The initial pieces are all characters and, of the strings that occur at least twice, those that cover most text.
     level = _substrings(words, 1, {""})
     seeds = {character: level[character] for character in sorted(level)}
     longer: dict[str, int] = {}
-    # A string occurs twice only if its beginning does, so each length extends the strings of the previous length.
+    # A string can occur twice only if its prefix does, so each length extends the strings of the previous length.
     for length in range(2, MAX_PIECE + 1):
         level = {part: count for part, count in _substrings(texts, length, level).items() if count > 1}
         longer |= level
@@ -69,35 +69,35 @@ def train_unigram(words: Mapping[str, int], size: int) -> list[tuple[str, float]
     scores = _log_share(np.array(list(seeds.values()), dtype=np.float64), alive)
     expected, scores = _estimate(corpus, counts, scores, alive)
     while alive.sum() > size:
-        # Dropping a piece costs, at each occurrence, the difference to its best spelling with others. A character has
-        # no other spelling.
+        # Without a piece, each occurrence is spelled with other pieces, at a lower score. A character has no other
+        # spelling, so it is never dropped.
         worth = np.where(character, np.inf, expected * (scores - inside.best_scores(scores)))
         order = np.argsort(np.where(alive, -worth, np.inf), kind="stable")
-        # Only a quarter is dropped at a time: the text of dropped pieces raises the worth of others.
+        # Drop at most a quarter at a time, because the pieces that replace dropped ones become worth more.
         alive[order[max(size, int(SHRINKAGE * alive.sum())) :]] = False
         corpus, inside = corpus.restricted(alive), inside.restricted(alive)
         expected, scores = _estimate(corpus, counts, scores, alive)
-    # Scores are rounded so that the last bits of a sum do not affect the order; equal ones are ordered by name.
+    # Scores are rounded, so that rounding errors in sums do not affect the order; equal scores are ordered by name.
     costs = sorted((-round(float(scores[i]), DIGITS), pieces[i]) for i in np.flatnonzero(alive))
     return [(piece, -cost) for cost, piece in costs]
 
 
 @dataclass(frozen=True)
 class Turn:
-    """Step of a sweep over a lattice: edges to nodes that are computed at the same time, sorted by these nodes."""
+    """Step of a sweep over a lattice: the edges into nodes that are computed at the same time, sorted by node."""
 
     edges: Integers
     nodes: Integers
-    starts: Integers  # where the edges of each node begin
+    starts: Integers  # index in `edges` of the first edge of each node
 
 
 @dataclass(frozen=True)
 class Lattice:
-    """Lattice of all spellings of W texts with pieces of a unigram vocabulary: an edge for each piece in a text."""
+    """Lattice of all spellings of W texts with P pieces: E edges, one for each place where a piece fits into a text."""
 
     tails: Integers  # (E,) the node before a piece
     heads: Integers  # (E,) the node after it
-    pieces: Integers  # (E,)
+    pieces: Integers  # (E,) the index of the piece
     firsts: Integers  # (W,) the node before a text
     lasts: Integers  # (W,) the node after it
 
@@ -120,13 +120,13 @@ class Lattice:
         return cls(tails, heads, edge_pieces, np.array(bounds[:-1]), np.array(bounds[1:]) - 1)
 
     def without_whole_texts(self) -> "Lattice":
-        """Return the lattice without pieces that by themselves spell a text of several characters."""
-        # Otherwise the best spelling of a piece would be the piece itself. Single characters have no other spelling.
+        """Return the lattice without edges that span a whole text of several characters."""
+        # Such an edge would make the piece itself its best spelling. Single characters have no other spelling.
         whole = (self.tails == self.firsts[self._texts]) & (self.heads == self.lasts[self._texts])
         return self._selected(~whole | (self.heads - self.tails == 1))
 
     def restricted(self, alive: NDArray[np.bool_]) -> "Lattice":
-        """Return the lattice without dropped pieces; `alive`, (P,), is True for pieces to keep."""
+        """Return the lattice without dropped pieces. `alive`, bool, (P,), is True for pieces to keep."""
         return self._selected(alive[self.pieces])
 
     def expected_counts(self, scores: Floats, counts: Floats) -> Floats:
@@ -140,7 +140,7 @@ class Lattice:
         before = self._sweep(self._left_to_right, self.tails, weights, np.logaddexp)
         after = self._sweep(self._right_to_left, self.heads, weights, np.logaddexp)
         likelihood = before[self.lasts][self._texts]
-        # The probability that a spelling of the text contains the edge: P(before) P(piece) P(after) / P(text).
+        # The probability that the edge is part of the spelling: P(before) P(piece) P(after) / P(text).
         share = np.exp(before[self.tails] + weights + after[self.heads] - likelihood)
         return np.bincount(self.pieces, share * counts[self._texts], minlength=len(scores)).astype(np.float64)
 
@@ -161,7 +161,10 @@ class Lattice:
         return _turns(self.tails, self.lasts[self._texts] - self.tails)
 
     def _sweep(self, turns: list[Turn], origins: Integers, weights: Floats, add: np.ufunc) -> Floats:
-        """Add up log-probabilities from turn to turn; a node that no edge reaches has log-probability 0."""
+        """Return the log-probability of reaching each node; 0 for the nodes where a sweep starts.
+
+        `add` combines the edges into a node: `np.logaddexp` for all spellings, `np.maximum` for the best one.
+        """
         totals = np.zeros(self.lasts[-1] + 1)
         for turn in turns:
             totals[turn.nodes] = add.reduceat(totals[origins[turn.edges]] + weights[turn.edges], turn.starts)
@@ -227,8 +230,8 @@ def train_tokenizer(lines: Iterable[str], config: TokenizerConfig) -> Tokenizer:
     - "word": the most frequent words.
     - "character": the most frequent characters; "byte": the 256 bytes, whatever the lines.
     - "bpe": the most frequent pairs of pieces are merged, from characters upwards (Sennrich et al. 2016).
-    - "wordpiece": the vocabulary of those merges, matched longest piece first (Wu et al. 2016, section 4.1); a word of
-      more than 100 characters is unknown.
+    - "wordpiece": the vocabulary of "bpe", matched longest piece first (Wu et al. 2016, section 4.1); a word of more
+      than 100 characters is unknown.
     - "unigram": the pieces that make the text most probable (Kudo 2018).
 
     Raises:
@@ -255,7 +258,7 @@ def check_trainable(config: TokenizerConfig) -> None:
 
 
 def one_tokenizer(recipe: Recipe, texts: Iterable[str], report: Callable[[str], None]) -> TokenizerPair:
-    """Return a pair with one tokenizer for both sides: load the recipe's tokenizer, or train one on `texts`."""
+    """Return a pair whose sides share one tokenizer: the recipe's, or a new one that is trained on `texts`."""
     tokenizer = existing_tokenizer(recipe)
     if tokenizer is None:
         report(f"training the {recipe.tokenizer.kind} tokenizer")
@@ -286,7 +289,7 @@ def train_pair(source_lines: Iterable[str], target_lines: Iterable[str], config:
 def word_tokenizer(ids: Mapping[str, int], config: TokenizerConfig) -> Tokenizer:
     """Create a tokenizer of kind "word" from word ids, such as `{"<pad>": 0, "<unk>": 1, "Eat": 345, "an": 128}`.
 
-    Special tokens may be left out. Skipped ids get names that no text contains.
+    Special tokens may be left out of `ids`. Unused ids get names that no text can contain.
     """
     if config.kind != "word":
         raise InputError(f'word ids define a tokenizer of kind "word", not "{config.kind}"')
@@ -304,11 +307,11 @@ def word_tokenizer(ids: Mapping[str, int], config: TokenizerConfig) -> Tokenizer
 
 
 def _room(config: TokenizerConfig) -> int:
-    """Return the number of pieces that fit into the vocabulary in addition to the reserved names."""
+    """Return the number of pieces that fit into the vocabulary besides the reserved names, after checking its size."""
     room = config.vocab_size - len(reserved(config))
     fewest = 0 if config.kind == "byte" else 1
     if room < fewest:
-        bytes_too = f" and {len(BYTES)} bytes (tokenizer.byte_fallback)" if config.byte_fallback else ""
+        bytes_too = f" and {len(BYTES)} bytes of byte fallback" if config.byte_fallback else ""
         raise InputError(
             f"tokenizer.vocab_size = {config.vocab_size} is too small for {len(specials(config))} special tokens"
             f"{bytes_too}; set it to at least {len(reserved(config)) + fewest}"
@@ -351,7 +354,7 @@ def wordpiece_model(words: Words, config: TokenizerConfig) -> models.Model:
 def unigram_model(words: Words, config: TokenizerConfig) -> models.Model:
     """Create a model with the pieces that make the text most probable."""
     pieces = train_unigram(_training_words(words, config), _room(config))
-    least = pieces[-1][1]  # the library bases the cost of an unknown character on the lowest score
+    least = pieces[-1][1]  # keeps the minimum, from which the library derives the cost of an unknown character
     head = [(name, least) for name in reserved(config)]
     return models.Unigram([*head, *pieces], unk_id=UNK, byte_fallback=config.byte_fallback)
 

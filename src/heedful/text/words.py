@@ -20,21 +20,21 @@ _SPLITTER = pre_tokenizers.Split(Regex(_WORD), "isolated")
 
 
 class Spelled(NamedTuple):
-    """Token ids of a word, of which the first `first` are spaces before it.
+    """Token ids of a word. The first `first` of them are spaces before the word.
 
-    A word that the tokenizer drops completely becomes <unk>.
+    If the tokenizer drops a word completely, its id is <unk>.
     """
 
     ids: list[int]
     first: int
 
 
-class CutText(str):
+class SplitText(str):
     """String of words separated by spaces, which also stores the words."""
 
     words: tuple[str, ...]
 
-    def __new__(cls, words: Sequence[object]) -> "CutText":
+    def __new__(cls, words: Sequence[object]) -> "SplitText":
         for number, word in enumerate(words, start=1):
             if not isinstance(word, str) or not word.strip():
                 raise InputError(f"word {number} is {word!r}; each word must be a non-empty string")
@@ -60,7 +60,7 @@ def split_words(text: str) -> list[str]:
 
 
 def spell_words(tokenizer: Tokenizer, words: Sequence[str]) -> list[Spelled]:
-    """Encode each word of a sentence; all ids together encode a text with a space before every word."""
+    """Encode each word of a sentence. Together, the ids encode the sentence with a space before every word."""
     begins = list(accumulate((len(word) + 1 for word in words), initial=0))
     word_ids: list[list[int]] = [[] for _ in words]
     spaces = [0] * len(words)
@@ -76,8 +76,8 @@ def spell_words(tokenizer: Tokenizer, words: Sequence[str]) -> list[Spelled]:
 def rows_of_words(tokenizer: Tokenizer, words: Sequence[str], longest: int, *, causal: bool) -> list[WordRow]:
     """Encode words as rows of at most `longest` ids, <bos> and <eos> included; every word has a position in one row.
 
-    The position of a word is that of its first piece (Devlin et al. 2019, section 5.3) or, in a causal model, of its
-    last one, which is the only one that attends to the whole word.
+    The position of a word is where its first piece is (Devlin et al. 2019, section 5.3). In a causal model, it is where
+    the last piece is, because only this piece attends to the whole word.
     """
     encodings = spell_words(tokenizer, words)
     ids = [i for word in encodings for i in word.ids]
@@ -93,7 +93,7 @@ def rows_of_words(tokenizer: Tokenizer, words: Sequence[str], longest: int, *, c
     return rows
 
 
-MAX_WORDS = 50_000  # special words that are learned: the most frequent ones
+MAX_WORDS = 50_000  # maximum number of special words that are learned
 
 # Scripts besides Chinese that are written without spaces; each character may begin or end a word.
 _UNSPACED = r"\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
@@ -102,11 +102,11 @@ _ATOMS = pre_tokenizers.Split(Regex(rf"[{_UNSPACED}]\p{{M}}*|{_PLAIN_WORD}|[^\s]
 _PLAIN = pre_tokenizers.Split(Regex(rf"\A(?:{_PLAIN_WORD})\z"), "removed")
 _NEGATION = re.compile(r"n['’]t", re.IGNORECASE)  # in the Penn Treebank, "don't" is split into "do" and "n't"
 
-Context = tuple[str, str, str]  # what is before a punctuation mark, the mark, and what follows; "": nothing
+Context = tuple[str, str, str]  # the kind of atom before a punctuation mark, the mark, the kind after it; "" if none
 
 
 def special_words(words: Iterable[str]) -> tuple[str, ...]:
-    """Return the words from which `WordCutter` learns how text is split: at most `MAX_WORDS`, most frequent first.
+    """Return the words from which `WordSplitter` learns how text is split: at most `MAX_WORDS`, most frequent first.
 
     These are words with punctuation marks, marks that are words, and words of scripts without spaces; spaces and
     punctuation show where all other words begin and end.
@@ -116,7 +116,7 @@ def special_words(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(counts, key=lambda word: (-counts[word], word))[:MAX_WORDS])
 
 
-class WordCutter:
+class WordSplitter:
     """Splitter of text into words like those of training data.
 
     A word of the training data is kept whole, even if it is capitalised in the text. A punctuation mark is kept inside
@@ -166,14 +166,14 @@ class WordCutter:
             word = "".join(atoms[begin:end])
             if word not in self.words and word.lower() not in self.words:
                 continue
-            # No word ends at a mark between two initials that belongs to both, as in "U.S.A".
+            # A word does not end at a mark that joins initials on both sides, as in "U.S.A".
             kinds = tuple(map(_kind, atoms[end - 2 : end + 1]))
             if not (len(kinds) == 3 and kinds[0] == kinds[2] == "A" and kinds in self.inside):
                 return count
         return 0
 
     def _cut_unknown(self, text: str) -> list[str]:
-        """Split text that contains no word of the training data."""
+        """Split text that contains no word of the training data, keeping the marks that belong inside words."""
         words: list[str] = []
         for chunk in text.split():
             atoms = split_words(chunk)
@@ -189,7 +189,7 @@ class WordCutter:
         return words
 
     def _holds(self, context: Context) -> bool:
-        """Return True if a mark belongs to the letters or digits around it."""
+        """Return True if a mark is part of the word around it."""
         before, mark, after = context
         at_edge = not (before and after)
         return context in self.inside and not (at_edge and mark in self.marks and before != "A")

@@ -18,7 +18,7 @@ from heedful.inspector.capture.recorder import recording
 from heedful.inspector.capture.taps import taps
 from heedful.losses import Loss
 from heedful.machine import prepare_process
-from heedful.machine.process import own_random_numbers
+from heedful.machine.process import preserve_rng_state
 from heedful.optim import clip_gradients
 from heedful.progress import ProgressReporter, printer
 from heedful.storage.paths import no_folder
@@ -32,7 +32,7 @@ from heedful.training.trainer import Trainer
 @dataclass(frozen=True)
 class TensorSize:
     name: str  # of the tensor in the model
-    shape: tuple[int, ...]  # for a tensor in several parts, the shape of the first one
+    shape: tuple[int, ...]  # for a tensor in several parts, the shape of the first part
     rms: float  # root mean square of its finite values; 0 if there are none
     largest: float  # largest absolute value among its finite values; 0 if there are none
     not_finite: int  # number of infinite and NaN values
@@ -42,7 +42,7 @@ class TensorSize:
 class ReplayedBatch:
     examples: list[int]  # indices of its examples in the prepared data
     tensors: list[TensorSize]  # of the forward pass, in the order in which the model computes them
-    loss: float  # the sum of all terms, in nats
+    loss: float  # the sum of all its terms, over all predictions
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class ReplayedUpdate:
 
 
 def measure(name: str, *parts: Tensor) -> TensorSize:
-    """Measure the values of a tensor, or of one computed in several parts, such as the steps of a recurrence."""
+    """Measure the values of a tensor; it has several parts if it is computed step by step, as in a recurrence."""
     values = [(x.coalesce().values() if x.is_sparse else x).detach().flatten() for x in parts]
     finite = torch.cat([x[x.isfinite()].double() for x in values])
     rms, largest = (finite.square().mean().sqrt(), finite.abs().max()) if len(finite) else (0.0, 0.0)
@@ -70,12 +70,12 @@ def measure(name: str, *parts: Tensor) -> TensorSize:
     return TensorSize(name, tuple(parts[0].shape), float(rms), float(largest), count - len(finite))
 
 
-@own_random_numbers()
+@preserve_rng_state()
 def replay(folder: Path, update: int, console: Console, data_root: Path | None = None) -> ReplayedUpdate:
     """Recompute an update of a run bit for bit, and measure its tensors; the run stays unchanged.
 
-    Updates are counted from 1. Those since the newest earlier checkpoint, or since the start of the run, are recomputed
-    as well. `data_root` is the data folder, if it has moved.
+    Updates are counted from 1. Training resumes from the newest earlier checkpoint, or from the start of the run, and
+    recomputes all updates from there. `data_root` is the new location of the data folder, if it has moved.
     """
     trainer = open_run(folder, update, console, data_root)
     before = update - 1 - trainer.state.update
@@ -110,12 +110,12 @@ def open_run(folder: Path, update: int, console: Console, data_root: Path | None
     task = find_task(recipe.task).prepare(recipe, folder / "data", printer(console))
     trainer = Trainer(task, folder, checkpoints, Console(quiet=True))
     trainer.resume(saved)
-    trainer.state.shares = check_state(newest).shares  # the training time at each update determines its learning rate
+    trainer.state.shares = check_state(newest).shares  # with `max_minutes`, the learning rate follows the shares
     return trainer
 
 
 def replay_next_update(trainer: Trainer) -> ReplayedUpdate:
-    """Compute the gradient of a trainer's next update, and measure all tensors along the way."""
+    """Compute the gradient of a trainer's next update without applying it, and measure all tensors along the way."""
     step, number, epoch = trainer.training_step, trainer.state.update + 1, trainer.state.epoch
     start = trainer.state.batch
     ids = trainer.batch_indices[start : start + trainer.recipe.train.accumulate]
@@ -135,7 +135,7 @@ def replay_next_update(trainer: Trainer) -> ReplayedUpdate:
 
 @contextmanager
 def measured_objective(step: Any) -> Iterator[list[list[TensorSize]]]:
-    """Measure the tensors of each forward pass of a training step, in the order of its batches."""
+    """Measure the tensors of each forward pass of a training step in the block; yield the list that collects them."""
     original, sizes = step.objective, []
 
     def objective(model: Any, batch: Batch) -> Sequence[Loss]:

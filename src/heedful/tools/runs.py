@@ -49,14 +49,14 @@ class RunSummary:
     # "running" while a process trains it; "damaged" if a file of a checkpoint or model is missing or has the wrong
     # size, or if the record of the best checkpoint is damaged
     state: State
-    update: int
-    scores: "Scores"  # the scores of its final model, or of its last validation; empty if there is none
-    bytes: int  # size of all its files
-    changed: float  # time when one of its files last changed, in seconds since 1970
+    update: int  # number of updates so far
+    scores: "Scores"  # of its final model or, without one, its last validation; empty if it has neither
+    bytes: int  # total size of its files
+    changed: float  # time of the last change to any of its files, in seconds since 1970
 
 
 def find_runs(folder: Path) -> Iterator[Path]:
-    """Find the runs in and below a folder, sorted by name; links are not followed."""
+    """Yield the run folders in and below a folder, sorted by name. Links are not followed."""
     if not folder.is_dir():
         run = next((path for pattern in ("*", "*/*") for path in sorted(Path().glob(pattern)) if is_run(path)), None)
         near = f", such as {run.parent}" if run else ""
@@ -69,12 +69,12 @@ def find_runs(folder: Path) -> Iterator[Path]:
 
 
 def is_run(folder: Path) -> bool:
-    """Return True if a folder is the run folder of a run that has started."""
+    """Return True if a folder is a run folder in which training has started."""
     return (folder / LOCK).is_file() and ((folder / CHECKPOINTS).is_dir() or (folder / LOG).is_file())
 
 
 def require_run(folder: Path, *, idle: bool = False) -> None:
-    """Check that a folder is a run folder and, if the run must be idle, that no process is training it."""
+    """Check that a folder is a run folder and, if `idle` is True, that no process is training the run."""
     if not folder.is_dir():
         raise InputError(no_folder(folder, "`heedful runs list FOLDER` lists the runs below FOLDER"))
     if not is_run(folder):
@@ -122,7 +122,7 @@ def final_result(run: Path) -> dict[str, Any]:
 
 
 def state_of(run: Path, ended: bool) -> State:
-    """Return the state of a run, judging by its lock, the sizes of its files, and its result."""
+    """Return the state of a run, without reading its tensors; `ended` is True if it has written its final result."""
     if is_claimed(run):
         return "running"
     try:
@@ -135,7 +135,7 @@ def state_of(run: Path, ended: bool) -> State:
 
 
 def damages(run: Path) -> Iterator[str]:
-    """Check every file of a run against its checksum, and every log against its format; yield each problem."""
+    """Check the checksums of a run's files, and the formats of its logs and result; yield each problem."""
     require_run(run)
     for folder in sealed_folders(run):
         if reason := damage_of(folder):
@@ -150,7 +150,7 @@ def damages(run: Path) -> Iterator[str]:
         if has_damaged_lines(run / name):
             yield f"{name} contains lines that are not records"
     if (run / RESULT).exists() and not read_result(run):
-        yield f"{RESULT} does not match its checksum"
+        yield f"{RESULT} is not a valid result"
 
 
 def sealed_folders(run: Path) -> list[Path]:
@@ -164,7 +164,7 @@ def model_folder(run: Path) -> list[Path]:
 
 
 def damage_of(folder: Path) -> str | None:
-    """Describe the damage to a folder that has a manifest; None if every byte is as it was saved."""
+    """Describe the damage to a folder that should have a manifest; return None if it is intact."""
     try:
         step = verify_folder(folder).facts.get("step")
     except DamagedError as error:
@@ -178,8 +178,8 @@ def damage_of(folder: Path) -> str | None:
 
 class Difference(NamedTuple):
     name: str  # of a setting or a result
-    first: Any  # its value in the first run, or None
-    second: Any
+    first: Any  # its value in the first run; None if missing
+    second: Any  # its value in the second run
 
 
 def setting_differences(first: Path, second: Path) -> list[Difference]:
@@ -195,7 +195,7 @@ def setting_differences(first: Path, second: Path) -> list[Difference]:
 
 
 def results(first: Path, second: Path) -> list[Difference]:
-    """List the state, update and scores of two runs, including equal ones."""
+    """List the state, update and scores of two runs, whether or not they differ."""
     one, other = summary(first), summary(second)
     rows = [Difference("state", one.state, other.state), Difference("update", one.update, other.update)]
     names = dict.fromkeys([*one.scores, *other.scores])
@@ -221,15 +221,15 @@ def recipe_of(run: Path) -> Recipe:
 def needless(run: Path) -> list[Path]:
     """List checkpoints that are not needed, damaged ones, and leftovers of failed saves.
 
-    The newest intact checkpoint and the best one are needed. Until the run has an intact final model, so are the second
-    newest and those that the final average may need. A run that is being trained is rejected.
+    The newest intact checkpoint is needed, and so is the best one. Until the run has an intact final model, the
+    second-newest intact checkpoint and those that the final average may need are also kept. The run must be idle.
     """
     require_run(run, idle=True)
     return needless_folders(run)
 
 
 def prune(run: Path) -> list[Path]:
-    """Remove what `needless` lists, while no other process can train the run; return what was removed."""
+    """Remove the folders that `needless` lists, while the run is locked against training; return them."""
     require_run(run, idle=True)
     with checkpoint.claim(run):
         folders = needless_folders(run)
@@ -252,7 +252,7 @@ def needless_folders(run: Path) -> list[Path]:
 
     paths = set(map(checkpoints.path, needed))
     folders = [path for path in sorted((run / CHECKPOINTS).iterdir()) if path.is_dir() and path not in paths]
-    # Folders with other names are not heedful's.
+    # heedful did not create folders with other names, so they are left alone.
     return [path for path in folders if path.name.startswith(("step-", TEMPORARY, OUTGOING))]
 
 

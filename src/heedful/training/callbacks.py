@@ -2,7 +2,7 @@
 
 A callback has one or more of the methods of `Callback`, and need not subclass it. If it raises an exception, the
 run is saved and the exception reaches the caller of `heedful.train`; the same call resumes the run. With several
-processes, rank zero calls its callbacks, and the others wait.
+processes, only rank zero calls callbacks, and the others wait for it.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,14 +19,14 @@ class TrainingEvent:
 
     Attributes:
         update: The number of updates so far.
-        scores: After an update, its "loss" and any scores that follow from this, such as the perplexity, and its
-            learning rate "lr" and gradient "norm"; after a validation, its scores; at the end, the scores of the final
-            model; empty if the run was interrupted.
-        model: The model with its current weights; at the end, `heedful.load(event.folder)` gives the final one.
-            If a callback changes weights, training continues with the changed ones. Sampling random numbers and
-            switching to evaluation mode have no effect on training.
+        scores: After an update: its "loss", the scores derived from it, such as "perplexity", the learning rate "lr"
+            and the gradient "norm". After a validation: its scores. At the end: the scores of the final model, or {}
+            if the run was interrupted or has no validation set.
+        model: The model with its current weights. At the end, `heedful.load(event.folder)` loads the final model. If a
+            callback changes weights, training continues with the changed ones. Sampling random numbers and switching
+            to evaluation mode have no effect on training.
         folder: The run folder.
-        finished: True at the end of a run that is complete.
+        finished: True in `on_end` if the run is complete; False if it was interrupted, and in the other methods.
     """
 
     update: int
@@ -46,14 +46,17 @@ class Callback:
         """Called after each validation."""
 
     def on_end(self, event: TrainingEvent) -> None:
-        """Called once when the run has ended or was interrupted, unless a callback has failed."""
+        """Called once, when the run ends or is interrupted, unless a callback has failed."""
 
 
 METHODS = ("on_update", "on_validation", "on_end")
 
 
 class CallbackError(Exception):
-    """Error raised when a callback fails; `error` is the callback's own exception."""
+    """Error raised when a callback fails.
+
+    `error` is the callback's own exception or, in processes other than rank zero, a RunError that describes it.
+    """
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -80,7 +83,7 @@ class Callbacks:
                 raise InputError(f"a callback must have at least one of the methods {methods}; {callback!r} {problem}")
 
     def call(self, method: str, event: Callable[[], TrainingEvent]) -> None:
-        """Call a method of each callback that has it; the event is built only if any callback does."""
+        """Call a method of each callback that has it; `event` builds its argument, and is called only if needed."""
         methods = [getattr(callback, method) for callback in self.callbacks if hasattr(callback, method)]
         argument = event() if methods else None
         for function in methods:

@@ -20,7 +20,7 @@ from heedful.training.trainer_state import LOSS
 if TYPE_CHECKING:
     from heedful.checkpoint import CheckpointStore
 
-Updates = tuple[int, ...]  # the updates of averaged checkpoints; a single one stands for that checkpoint itself
+Updates = tuple[int, ...]  # updates whose checkpoints are averaged; a single one: its checkpoint as it is
 
 
 class AverageCandidate(NamedTuple):
@@ -39,10 +39,10 @@ class AverageCandidate(NamedTuple):
         return f"the mean of updates {', '.join(others)} and {last}" if others else f"update {last}"
 
     def chance(self, score: str) -> float:
-        """Estimate by how much a checkpoint may be better by chance: twice the standard deviation of the parts' scores.
+        """Estimate how much better a checkpoint may score by chance: twice the standard deviation of the parts' scores.
 
         The estimate uses the differences between successive scores, since a trend has little effect on these (von
-        Neumann 1941). It is 0 with fewer than two scores, as for a single checkpoint.
+        Neumann 1941). It is 0 with fewer than two finite scores, as for a single checkpoint.
         """
         values = [higher_is_better(part, score) for part in self.parts if part and score in part]
         steps = [(after - before) ** 2 for before, after in pairwise(filter(isfinite, values))]
@@ -96,8 +96,8 @@ def choice_line(final: AverageCandidate, candidates: Sequence[AverageCandidate],
     return line
 
 
-def lost_line(model: Path, lost: set[int], best: Best | None) -> str:
-    """Format a message about lost checkpoints; with them, a different final model might have been chosen."""
+def lost_checkpoints_message(model: Path, lost: set[int], best: Best | None) -> str:
+    """Format a message about lost checkpoints, with which a different final model might have been chosen."""
     names = ", ".join(
         f"{update} (the best)" if best and best.step == update else str(update) for update in sorted(lost)
     )
@@ -111,10 +111,10 @@ def lost_line(model: Path, lost: set[int], best: Best | None) -> str:
 class CheckpointSaver:
     """Context manager that saves checkpoints in a thread; those that cannot be written wait in memory.
 
-    If a checkpoint is still being written when the next one is due, or at the end of the context, training waits for
-    it, so that nothing is written to a folder after its claim is released.
+    If a checkpoint is still being written when the next one is due, training waits for it. The end of the context also
+    waits, so that nothing is written to a folder after its claim is released.
 
-    No checkpoint is published before an earlier one that is needed at the end of the run. So a resumed run lacks only
+    No checkpoint is written before an earlier one that is needed at the end of the run. So a resumed run lacks only
     checkpoints after the newest one on disk, and recomputes them: a full disk does not change the final model.
 
     Args:
@@ -147,7 +147,7 @@ class CheckpointSaver:
             {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
             for tensors in (checkpoint.weights, checkpoint.optimizer)
         )
-        pool = ThreadPoolExecutor(max_workers=1)  # for this save only, because torch allocates memory for each thread
+        pool = ThreadPoolExecutor(max_workers=1)  # new for each save, so that torch's memory for its thread is freed
         self.running = pool.submit(self.write, replace(checkpoint, weights=weights, optimizer=optimizer), best)
         pool.shutdown(wait=False)
 
@@ -163,7 +163,7 @@ class CheckpointSaver:
                 raise error
 
     def report(self) -> None:
-        """Report a save that has failed in the meantime, without waiting for one that is still running."""
+        """Report a background save that has failed, without waiting for one that is still running."""
         if self.running and self.running.done():
             self.settle()
 

@@ -17,17 +17,17 @@ from heedful.training.trainer_state import LOSS, TrainerState, Watch
 if TYPE_CHECKING:
     from heedful.metrics.classes import ClassReport
 
-FLAT = 3  # validations in a row with the same selection score, after which it no longer distinguishes checkpoints
+FLAT = 3  # validations in a row with the same selection score, after which a warning says that only the loss decides
 UPDATES = 10  # updates in a row with a sign of trouble, after which the sign is reported
-VALIDATIONS = 3
+VALIDATIONS = 3  # validations at the start of a run, after which an unchanged loss is reported
 SMALL_NORM = 1e-6  # gradients with a smaller norm count as small
 LEARNED = 0.01  # below this loss, small gradients are a sign of success
 SAME = 1e-6  # losses of successive updates whose relative difference is no larger count as equal
 STILL = 1e-3  # validation losses whose relative difference is no larger count as unchanged
 
 
-def note_validation(state: TrainerState, scores: Scores | None, name: str) -> None:
-    """Record a validation in the state: the best value of the score `name`, and validations without progress."""
+def record_validation(state: TrainerState, scores: Scores | None, name: str) -> None:
+    """Record a validation in the state: a new best value of the score `name`, and validations without progress."""
     state.validated = state.update
     if scores is None:
         return
@@ -74,13 +74,13 @@ def higher_is_better(scores: Scores, name: str) -> float:
     return -scores[name] if lower_is_better(name) else scores[name]
 
 
-def silence_line(state: TrainerState, scores: Scores, name: str) -> str | None:
+def flat_score_warning(state: TrainerState, scores: Scores, name: str) -> str | None:
     """Format a warning if the selection score does not distinguish the checkpoints, so that only the loss decides."""
     value = scores[name]
     if not math.isfinite(value):
-        reason = f"{name} is not a number in this validation"
+        reason = f"{name} is not finite in this validation"
     elif name != LOSS and state.flat >= FLAT:
-        reason = f"{name} was {value:.4g} in the last {FLAT} validations"
+        reason = f"{name} has been {value:.4g} in the last {FLAT} validations"
     else:
         return None
     return (
@@ -113,12 +113,12 @@ class WarningSigns:
         # `==` and not `>=`, so that a longer series is reported only once.
         if watch.small == UPDATES:
             return (
-                f"the gradient norm was below {SMALL_NORM:g} in the last {UPDATES} updates while the loss is "
+                f"the gradient norm has been below {SMALL_NORM:g} in the last {UPDATES} updates, but the loss is "
                 f"{loss:.4g}, so the weights hardly change: check train.freeze, and whether all targets are the same, "
                 "or start another run with a lower optimizer.lr or a longer optimizer.warmup"
             )
         if watch.same == UPDATES:
-            return f"the loss was {loss:.4g} in the last {UPDATES + 1} updates{self.remedy}"
+            return f"the loss has been {loss:.4g} in the last {UPDATES + 1} updates{self.remedy}"
         return None
 
     def after_validation(self, scores: Scores, classes: "ClassReport | None") -> list[str]:
@@ -126,10 +126,11 @@ class WarningSigns:
         warnings, watch = [], self.watch
         before, watch.alike = watch.alike, None
         if classes:
-            from heedful.metrics.classes import sameness
+            from heedful.metrics.classes import single_class_warning
 
-            watch.alike = sameness(classes, "the model", "the validation set")
-        # One such validation early in training is normal; if it is the last one, `Trainer.finish` reports it.
+            watch.alike = single_class_warning(classes, "the model", "the validation set")
+        # Predicting one class is normal early in training, so it is reported only after two validations in a row, or by
+        # `Trainer.finish` after the last one.
         if before and watch.alike:
             warnings.append(watch.alike)
         if len(watch.validations) < VALIDATIONS:

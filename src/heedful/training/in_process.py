@@ -22,7 +22,7 @@ from heedful.checkpoint import claim, load_model
 from heedful.config.load import Overrides, load_recipe, make_recipe
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.columns import FILE_NAMES, LABEL_NAMES, LANGUAGE_NAMES, PAIR_NAMES, TEXT_NAMES
-from heedful.distributed.reducer import all_processes, is_rank_zero
+from heedful.distributed.reducer import is_rank_zero, num_processes
 from heedful.errors import InputError
 from heedful.media.audio import MAX_RATE, as_samples, au
 from heedful.media.images import pixels_of, png
@@ -49,7 +49,7 @@ TASKS_WITH_FORMATS = ("tagging", "span_qa")
 FIELDS = {1: ("source",), 2: ("source", "target"), 3: ("source", "pair", "target")}  # by the number of values in a row
 SINGLE_VALUE = (1,)  # number of values if a row is one text or one file
 TAGGED_NAMES = (("words", "tokens"), ("tags", "labels", "ner_tags"))
-RATE_NAMES = "sampling_rate", "rate"  # of audio given as a dictionary
+RATE_NAMES = "sampling_rate", "rate"  # keys of the rate in audio given as a dictionary
 PREFERRED_NAMES = ("source", "text", "target", "label")  # take precedence over other usual names
 USUAL_NAMES = {
     "source": TEXT_NAMES | FILE_NAMES,
@@ -66,7 +66,7 @@ def with_data(recipe: Recipe, data: object, folder: Path) -> Recipe:
         data: Rows for training, or a mapping from "train", "valid" and "test" to rows. Rows are an iterable of
             dictionaries, tuples or strings, a mapping from column names to values, or a data frame. Images, audio and
             videos are files, arrays or Pillow images.
-        folder: The run folder; the files are in its subfolder `examples`, and are written only if they differ.
+        folder: The run folder. The files are written to its subfolder `examples`, unless they exist with this content.
     """
     rows_by_part = {"train": data}
     # If there are other keys as well, "train" is a column of a table.
@@ -79,7 +79,7 @@ def with_data(recipe: Recipe, data: object, folder: Path) -> Recipe:
 
 
 def write_part(data: object, recipe: Recipe, folder: Path, name: str) -> CorpusConfig:
-    """Write the rows of a part to a file in the task's format; return the corpus settings that read it."""
+    """Write the rows of a part to a file in the task's format; return the settings of a corpus with this file."""
     numbered = enumerate(rows_of(data, name), start=1)
     if recipe.task == "tagging":
         file, lines = folder / f"{name}.conll", (conll_lines(row, f"{name}, row {n}") for n, row in numbered)
@@ -103,7 +103,7 @@ def write_part(data: object, recipe: Recipe, folder: Path, name: str) -> CorpusC
 
 
 def rows_of(data: Any, name: str) -> Iterator[Any]:
-    """Return an iterator over the rows of a data frame, a mapping of columns, an iterable, or a map-style data set."""
+    """Return an iterator over the rows of a data frame, a mapping of columns, an iterable, or a map-style dataset."""
     for method in ("to_dicts", "to_pylist"):  # of polars and of pyarrow
         if hasattr(data, method):
             return iter(getattr(data, method)())
@@ -132,7 +132,7 @@ def is_column(values: object) -> bool:
 
 
 def example(row: object, recipe: Recipe, folder: Path, name: str, number: int) -> dict[str, object]:
-    """Convert a row to a dictionary with the keys of `FIELDS`; write an image, audio or video in it to a file."""
+    """Convert a row to a dictionary whose keys are names in `FIELDS`; write any image, audio or video to a file."""
     where, task, is_text = f"{name}, row {number}", recipe.task, recipe.data.modality == "text"
     widths: tuple[int, ...] = (2,)
     if task in TEXT_TASKS:
@@ -220,9 +220,9 @@ def is_missing(value: Any) -> bool:
 def media_file(value: Any, recipe: Recipe, folder: Path, number: int, where: str) -> str:
     """Return the path of an example's media file, after writing it unless the value is already a path.
 
-    The path of an existing file is absolute; that of a new one is relative to the folder of the JSONL file. The value
-    is any input that a predictor accepts; audio may be (samples, rate). A dictionary has the keys "array" and
-    "sampling_rate", or "bytes" and "path", as in Hugging Face datasets.
+    A given path is made absolute; the path of a new file is relative to the folder of the JSONL file. The value is any
+    input that a predictor accepts, (samples, rate) for audio, or a dictionary as in Hugging Face datasets, with the
+    keys "array" and "sampling_rate", or "bytes" and "path".
     """
     if isinstance(value, Mapping) and value.get("array") is not None:
         rates = [value[key] for key in RATE_NAMES if key in value]
@@ -360,11 +360,11 @@ def train(
     settings = as_recipe(recipe, overrides, root)
     folder = Path("runs") / settings.name if out is None else Path(out)
     if root is None and data is not None:
-        if all_processes() > 1:
+        if num_processes() > 1:
             raise InputError(
                 "data in memory works only in a single process; save it to files, and name them in the recipe"
             )
-        # The claim protects the examples of a run that is training in this folder.
+        # Without the claim, this would overwrite the examples of another run that is training in this folder.
         with claim(folder):
             settings = with_data(settings, data, folder)
     console = console or Console(stderr=True)
@@ -376,7 +376,7 @@ def train(
         # The caller gets the callback's exception, without the wrapper in its traceback.
         raise failure.error from failure.error.__cause__
     finally:
-        # The loop sets the number of threads of this process, which belongs to the caller.
+        # The loop has set the number of threads of this process; restore the caller's.
         torch.set_num_threads(threads)
     if outcome.exit_code:
         if is_rank_zero():

@@ -1,4 +1,4 @@
-"""Learning-rate schedules, functions of the number of updates."""
+"""Learning-rate schedules, as factors of `optimizer.lr` for each update."""
 
 import math
 from collections.abc import Callable
@@ -14,10 +14,10 @@ class Clock:
     """Input of a learning-rate schedule: the current update, and facts about the run."""
 
     step: int  # number of the update, from 1
-    warmup: int
-    total: int | float
+    warmup: int  # updates
+    total: int | float  # updates in the run, perhaps estimated
     d_model: int
-    floor: float  # minimum factor of the learning rate
+    floor: float  # the smallest factor, with which `cosine` and `linear` end
 
     @property
     def warm(self) -> float:

@@ -25,7 +25,7 @@ from heedful.wording import counted
 if TYPE_CHECKING:  # so that listing runs does not import torch
     from heedful.tasks.task import Scores
 
-LOG = "log.jsonl"  # depends only on recipe, data and machine: a run that was interrupted writes the same bytes
+LOG = "log.jsonl"  # depends only on recipe, data and machine: an interrupted and resumed run writes the same bytes
 VALID = "valid_"  # prefix of the names of validation scores in the log
 TIMINGS = "timings.jsonl"
 
@@ -54,7 +54,7 @@ class LogFile:
 
     @property
     def missing(self) -> int:
-        """Number of lines that could not be written so far and wait in memory."""
+        """Number of lines that are still waiting in memory because they could not be written."""
         return self.waiting.count(b"\n")
 
     def flush(self) -> None:
@@ -86,7 +86,7 @@ def _record(line: bytes) -> dict[str, Any] | None:
 
 
 def flushed_mark(path: Path) -> dict[str, int] | None:
-    """Flush a log file to disk, and return its size and CRC-32; None if it is missing or cannot be flushed."""
+    """Flush a log file to disk, and return its size in bytes and its CRC-32; None if this fails or it is missing."""
     try:
         with path.open("rb+") as file:
             os.fsync(file.fileno())
@@ -149,7 +149,7 @@ def final_scores(folder: Path) -> "Scores":
 
 
 def is_written(folder: Path, update: int) -> bool:
-    """Return True if a run folder contains the final model of an update, intact according to its manifest."""
+    """Return True if a run folder contains the intact final model of a run that ended after `update`."""
     if read_result(folder).get("update") != update:
         return False
     try:

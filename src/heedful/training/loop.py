@@ -1,4 +1,4 @@
-"""Training loop: trains a recipe in a run folder, from the start or from the newest checkpoint.
+"""Training loop: trains the model of a recipe in a run folder, from the start or from the newest checkpoint.
 
 A run's result depends on the recipe, the data and the machine, not on how often the run is interrupted.
 
@@ -25,9 +25,9 @@ from rich.console import Console
 
 from heedful.checkpoint import Checkpoint, Checkpoints, Claim, claim
 from heedful.config.schema import Recipe
-from heedful.distributed.reducer import Reducer, all_processes, join_process_group, local_processes, reducer_factory
+from heedful.distributed.reducer import Reducer, join_process_group, num_local_processes, num_processes, reducer_factory
 from heedful.machine import check_precision, choose_device, choose_precision, prepare_process, wait_policy
-from heedful.machine.process import own_random_numbers
+from heedful.machine.process import preserve_rng_state
 from heedful.progress import ProgressReporter, printer
 from heedful.tasks import find_task
 from heedful.training.callbacks import NO_CALLBACKS, CallbackError, Callbacks
@@ -42,13 +42,13 @@ from heedful.wording import counted
 
 
 class Outcome(NamedTuple):
-    """Outcome of training: the last update, and the exit code for the signal that interrupted the run (0 if none)."""
+    """Outcome of training: the number of updates, and the exit code for the signal that interrupted it (0 if none)."""
 
     update: int
     exit_code: int
 
 
-@own_random_numbers()
+@preserve_rng_state()
 def train(
     recipe: Recipe,
     folder: Path,
@@ -75,14 +75,14 @@ def train(
     """
     # Before anything is written, find what would stop the run.
     recipe = preflight(recipe)
-    check_processes(recipe, all_processes(), local_processes())
+    check_processes(recipe, num_processes(), num_local_processes())
     parallel, device = recipe.parallel, recipe.train.device
     with (
         join_process_group(parallel.timeout_minutes, device, reducer_factory(parallel, device)) as reducer,
         claim(folder) if reducer.is_rank_zero else nullcontext() as claimed,
     ):
         # Prepare the data, build the model, and restore the newest checkpoint.
-        prepare_process(recipe.train.threads, local_processes())
+        prepare_process(recipe.train.threads, num_local_processes())
         console = console if reducer.is_rank_zero else Console(quiet=True)
         trainer = open_trainer(recipe, folder, data or folder / "data", console, reducer, claimed, resume_options)
         if trainer.has_ended():
@@ -143,7 +143,7 @@ def open_trainer(
     if reducer.is_rank_zero:
         saved, rejected = checkpoints.load_latest(resume_options.strict)
         for damaged in rejected:
-            say(f"damaged checkpoint moved to {damaged.folder}: {damaged.reason}")
+            say(f"damaged checkpoint moved to {damaged.path}: {damaged.reason}")
         if saved:
             for change in check_same_run(recipe, saved, resume_options.allowed_changes):
                 say(change)
@@ -166,14 +166,14 @@ def open_trainer(
     trainer = Trainer(task, folder, checkpoints, console, reducer)
     trainer.resume(saved)
     if reducer.saves:
-        # The mark of the best checkpoint is missing or outdated if it was damaged, or if the run was killed after a
-        # validation, but before marking.
+        # The best checkpoint may not be marked as such, because the mark was damaged, or because the run was killed
+        # between a validation and marking.
         trainer.saver.try_to_mark(trainer.best())
     return trainer
 
 
 def decided_settings(recipe: Recipe, saved: Checkpoint | None, say: Callable[[str], None]) -> dict[str, Any]:
-    """Decide the settings that a recipe leaves open: a resumed run keeps its own; a new run chooses them.
+    """Decide the settings that a recipe leaves open: a new run chooses them, and a resumed run keeps them.
 
     Choices that a user may not expect are printed.
     """
@@ -196,7 +196,7 @@ def decided_settings(recipe: Recipe, saved: Checkpoint | None, say: Callable[[st
     elif precision in ("bfloat16", "autocast") and choice.precision == "float32":
         say(f"precision: {precision}, which is slow on this machine ({choice.reason})")
 
-    # Regression labels are standardised; a run of an older version has learned them unchanged.
+    # Regression labels are standardised, but a run that an older version started continues with unchanged labels.
     mean, scale = begun.data.label_mean, begun.data.label_scale
     if (mean, scale) != (recipe.data.label_mean, recipe.data.label_scale):
         say(f"the run resumes with data.label_mean = {mean} and data.label_scale = {scale}, its original values")
@@ -205,9 +205,9 @@ def decided_settings(recipe: Recipe, saved: Checkpoint | None, say: Callable[[st
     # This bias is frozen, so that the model can be converted back.
     frozen = begun.train.freeze
     if not saved and train.start is not None and train.lora is None:
-        from heedful.training.warm_start import silences
+        from heedful.training.warm_start import output_bias_to_freeze
 
-        frozen = (*frozen, *silences(recipe))
+        frozen = (*frozen, *output_bias_to_freeze(recipe))
 
     # The length limit of outputs follows from the training texts: a resumed run keeps its original limit.
     max_extra = recipe.decode.max_extra

@@ -2,9 +2,8 @@
 
 The smallest positive float16 number is 6e-8, but many gradients are smaller. They are preserved if the loss is
 multiplied by a large factor before the backward pass, and the gradients are divided by it afterwards. If the factor is
-too large, the gradients overflow, and are computed again with half the factor. So no update is lost: the data, the
-dropout and the learning rate of an update do not depend on the factor. All factors are powers of two, so that
-multiplication is exact.
+too large, the gradients overflow, and are computed again with half the factor: the data, the dropout and the learning
+rate of an update do not depend on the factor. All factors are powers of two, so that multiplication is exact.
 """
 
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from heedful.distributed.shards import local
 from heedful.optim import coalesced
 
 MAX_FACTOR = 2.0**24
-PATIENCE = 2000  # updates after which a larger factor is tried
+PATIENCE = 2000  # updates without a change of the factor, after which it is doubled
 
 
 @dataclass(frozen=True)
@@ -26,12 +25,12 @@ class LossScale:
     """Factor for the loss, stored in checkpoints; `lowered` and `after_update` return the next one."""
 
     factor: Annotated[StrictFloat, Field(ge=1.0, le=MAX_FACTOR)] = 2.0**16
-    updates: Annotated[StrictInt, Field(ge=0)] = 0  # finished since the factor changed
+    updates: Annotated[StrictInt, Field(ge=0)] = 0  # since the factor changed
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
     def lowered(self) -> "LossScale | None":
-        """Return a scale with half the factor; None if it is 1, so that the gradient overflows even without scaling."""
+        """Return a scale with half the factor; None if the factor is 1, which does not cause an overflow."""
         return LossScale(self.factor / 2) if self.factor > 1 else None
 
     def after_update(self) -> "LossScale":
@@ -42,7 +41,10 @@ class LossScale:
 
     @torch.no_grad()
     def unscale(self, model: nn.Module) -> bool:
-        """Divide the gradients of a model by the factor; return True if all rows that this process holds are finite."""
+        """Divide the gradients of a model by the factor; return True if all are finite.
+
+        Of a sharded gradient, only the rows in this process are divided and checked.
+        """
         norms = []
         for parameter in model.parameters():
             if parameter.grad is not None:

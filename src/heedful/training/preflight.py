@@ -1,4 +1,4 @@
-"""Preflight checks: find anything in a run's recipe, files or start models, or on this machine, that would stop it.
+"""Preflight checks: find what would stop a run, in its recipe, files and start models, and on this machine.
 
 `heedful config check` and training perform the same checks. torch is imported only where a recipe needs it: for a
 device other than "auto" and "cpu", TensorBoard, start models, word vectors, a checkpoint to resume from, media files,
@@ -29,7 +29,7 @@ LANGUAGES = ("source_language", "target_language")
 
 @contextmanager
 def collect_errors(problems: list[str]) -> Iterator[None]:
-    """Append the message of an InputError raised in the block to a list, so that one error can report all problems."""
+    """Append the message of an InputError raised in the block to `problems`, so that one error can report them all."""
     try:
         yield
     except InputError as error:
@@ -109,7 +109,7 @@ def preflight(recipe: Recipe, folder: Path | None = None, extra: Sequence[Corpus
 
 
 def check_model(recipe: Recipe) -> None:
-    """Check that the model of a recipe can learn the task, and that a custom model or task can be built."""
+    """Check that the model of a recipe fits the task and, if either is a custom class, that the model can be built."""
     check_task(import_spec(recipe.task), recipe)
     if not custom_code(recipe):
         return
@@ -120,7 +120,7 @@ def check_model(recipe: Recipe) -> None:
 
     task = import_task(recipe.task)
     # A custom model is built without values, on the meta device.
-    labels = recipe.data.labels or ("a", "b")  # stand-ins for the classes of the data, which has not been read yet
+    labels = recipe.data.labels or ("a", "b")  # stand-ins: the data has not been read yet
     recipe = replace(recipe, data=replace(recipe.data, labels=labels))
     tokenizers = TokenizerPair(*map(SizeOnly, vocabulary_sizes(recipe)))
     with custom_code_errors(recipe, "the model cannot be built"), meta_device():
@@ -164,9 +164,9 @@ def read_beginnings(
 
 
 def check_start(recipe: Recipe) -> None:
-    """For a warm start, check that its weights fit the model, and that `train.freeze` names weights of the model.
+    """Check that the weights of a warm start fit the model, and that `train.freeze` names weights of the model.
 
-    A model with a tokenizer that is still to be trained cannot be checked yet.
+    A model that needs a tokenizer that is yet to be trained cannot be checked.
     """
     path = recipe.tokenizer.path
     is_trained_later = path is None and FAMILIES[recipe.model.family].pairs  # such as the tokenizer of a captioner

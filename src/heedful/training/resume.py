@@ -19,6 +19,7 @@ from heedful.config.keys import KEYS, resume_rule
 from heedful.config.load import dotted, recipe_to_dict
 from heedful.config.schema import Recipe
 from heedful.config.setting import Fixed
+from heedful.config.unknown_keys import nearest
 from heedful.data.preparation.prepared_data import data_digest
 from heedful.errors import InputError
 from heedful.optim import check_optimizer_tensors
@@ -26,9 +27,16 @@ from heedful.storage.atomic import named_write_errors
 from heedful.training.learning_rate import DECAYING
 from heedful.training.logger import LOG, TIMINGS, has_damaged_lines, is_as_marked
 from heedful.training.trainer_state import TrainerState
+from heedful.wording import either
 
 MAX_SHOWN = 5  # changed settings in an error message
 OUTPUT_BIAS = "output.bias"  # a run that starts from a converted model may freeze it: `loop.decided_settings`
+
+
+class ChangedSettings(InputError):
+    """Error about a run that cannot resume because settings of its recipe have changed; `changes` lists them."""
+
+    changes: str
 
 
 class ResumeOptions(NamedTuple):
@@ -44,15 +52,17 @@ EXACT = ResumeOptions()  # no setting that affects results may change
 def check_same_run(recipe: Recipe, saved: Checkpoint, allowed_changes: Collection[str] = ()) -> list[str]:
     """Check that a recipe and its data match the run of a checkpoint, so that the run can resume.
 
-    Returns a sentence for each setting that has changed, affects the rest of the run, and is in `allowed_changes`. One
-    InputError reports all other changes that would affect it.
+    Returns a sentence for each changed setting in `allowed_changes` that affects the rest of the run. One InputError
+    reports all other changes that would affect it.
     """
     check_state(saved)
     now, begun = dict(dotted(recipe_to_dict(recipe))), dict(dotted(recipe_to_dict(saved.recipe)))
     options = type(recipe.model)
     for key in allowed_changes:
         if key not in now.keys() | begun.keys():
-            raise InputError(f'--allow-change {key}: a recipe has no key "{key}"; `heedful config show` lists all keys')
+            near = nearest(key, options)
+            hint = f"did you mean {either(near)}?" if near else "`heedful config show RECIPE` lists all keys"
+            raise InputError(f'--allow-change {key}: a recipe has no key "{key}"; {hint}')
         if isinstance(rule := resume_rule(key, options), Fixed):
             raise InputError(f"--allow-change {key}: a run cannot resume with a different {key}, because {rule.reason}")
     freeze = str(KEYS.train.freeze)
@@ -64,27 +74,36 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed_changes: Collectio
 
     # With a different value of any other key, the resumed run would be neither the old run nor a new one.
     changes = {
-        key: f"{key} is {now.get(key)!r}, but the run was started with {begun.get(key)!r}"
+        key: changed(key, now.get(key), begun.get(key))
         for key in sorted(now.keys() | begun.keys())
         if now.get(key) != begun.get(key) and not may_change(key, recipe)
     }
     problems = {key: clause for key, clause in changes.items() if key not in allowed_changes}
     if problems:
-        accept = ""
-        if not any(isinstance(resume_rule(key, options), Fixed) for key in problems):
-            accept = f"accept the changes with {' '.join(f'--allow-change {key}' for key in sorted(problems))}, "
+        fixed = sorted(key for key in problems if isinstance(resume_rule(key, options), Fixed))
+        free = " ".join(f"--allow-change {key}" for key in sorted(problems.keys() - fixed))
+        old = f"value of {' and '.join(fixed)}, which cannot change" if fixed and free else "values"
+        accept = f"{'and ' if fixed else ''}accept the {'other ' if fixed else ''}changes with {free}, " if free else ""
         shown = list(problems.values())[:MAX_SHOWN]
         more = [f"and {len(problems) - MAX_SHOWN} more"] * (len(problems) > MAX_SHOWN)
-        raise InputError(
-            f"the run cannot resume with different settings: {'; '.join([*shown, *more])}. "
-            f"Use the old values, {accept}or start a new run with a different --out"
+        listed = "; ".join([*shown, *more])
+        error = ChangedSettings(
+            f"the run cannot resume with different settings: {listed}. "
+            f"Use the old {old}, {accept}or start a new run with a different --out"
         )
+        error.changes = listed
+        raise error
     if data_digest(recipe) != saved.state["data"]:
         raise InputError(
             "the run cannot resume: its training or validation data has changed since it was started. "
             "Restore the files, or start a new run with a different --out"
         )
     return list(changes.values())
+
+
+def changed(key: str, now: object, begun: object) -> str:
+    old = f"the run was started with {begun!r}" if begun is not None else "the run was started without it"
+    return f"{key} is {'not set' if now is None else repr(now)}, but {old}"
 
 
 def may_change(key: str, recipe: Recipe) -> bool:
@@ -101,7 +120,7 @@ def may_change(key: str, recipe: Recipe) -> bool:
         return train.precision == "auto"  # the run keeps its own precision
     if key == str(KEYS.decode.max_extra):
         return recipe.decode.max_extra is None  # the run keeps its limit
-    # The final model is an average of checkpoints at multiples of save_every.
+    # Only a final model that is an average depends on the checkpoints at multiples of save_every.
     return key == str(KEYS.train.save_every) and train.average_last == 1
 
 
@@ -150,19 +169,19 @@ def errors_of_file(saved: Checkpoint, file: str) -> Iterator[None]:
 
 
 def put_aside_mark(folder: Path, say: Callable[[str], None]) -> None:
-    """Put aside a damaged mark of the best checkpoint, and report this; the run marks the checkpoint again."""
+    """Put aside the file that marks the best checkpoint if it is damaged, and report this; the run writes it again."""
     if damaged := put_aside_damaged_mark(folder):
-        say(f"{damaged.reason}: moved to {damaged.folder}, and the best checkpoint is marked again")
+        say(f"{damaged.reason}: moved to {damaged.path}, and the best checkpoint is marked again")
 
 
 def put_aside_logs(folder: Path, saved: Checkpoint | None, say: Callable[[str], None]) -> None:
-    """Put aside damaged logs, and report them; scores that the rest of the run needs are recomputed.
+    """Put aside damaged logs, and report them.
 
-    The checkpoint from which the run resumes, `saved`, has a checksum of the log up to that point. What follows in the
-    log is written again.
+    The checkpoint from which the run resumes, `saved`, has a checksum of the log up to that point; damage after it does
+    not matter, because the rest of the log is written again. Scores that the run needs from a lost log are recomputed.
     """
     mark = saved.state.get("log") if saved else None
-    # Without a mark, the run is just starting, or its checkpoint is from an older version.
+    # There is no mark if the run is just starting, or if its checkpoint is from an older version.
     is_damaged = has_damaged_lines(folder / LOG) if mark is None else not is_as_marked(folder / LOG, mark)
     for name, damage, consequence in (
         (LOG, is_damaged, "the log starts again; the model does not depend on it"),

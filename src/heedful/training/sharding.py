@@ -15,7 +15,7 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 
 from heedful.architectures.transformer.layers import Decoder
-from heedful.distributed.shards import Sharded, are_sharded, copy_into, whole
+from heedful.distributed.shards import Sharded, any_sharded, copy_into, whole
 from heedful.errors import InputError
 from heedful.losses import Loss
 from heedful.nn.named_stacks import stacks
@@ -27,7 +27,7 @@ REGISTER = 16  # float32 numbers in the widest CPU register
 
 
 class Root(nn.Module):
-    """Module that wraps a model and computes its losses, so that FSDP also gathers the weights outside of blocks."""
+    """Module that computes the losses of a model, so that FSDP also gathers the weights outside of blocks."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -58,7 +58,8 @@ def shard(root: Root, mesh: DeviceMesh, dtype: torch.dtype | None) -> None:
     Args:
         root: The module around the model.
         mesh: The device mesh, with one dimension (FSDP) or two (HSDP).
-        dtype: The type in which weights are gathered and gradients computed; None: float32. Sums are float32.
+        dtype: The type in which weights are gathered and gradients computed; None: float32. Gradients are summed in
+            float32.
     """
     if scalars := without_rows(root.model):
         raise InputError(
@@ -73,7 +74,7 @@ def shard(root: Root, mesh: DeviceMesh, dtype: torch.dtype | None) -> None:
     for stack in stacks(root):
         for block in stack.blocks:
             if isinstance(stack, Decoder):
-                # A decoder projects the encoder's output to keys and values outside of its blocks: a separate group.
+                # A decoder calls these projections of the encoder's output outside of its blocks: a separate group.
                 attention = block.get_submodule("cross_attention")
                 fully_shard([attention.get_submodule("k"), attention.get_submodule("v")], mesh=mesh, mp_policy=policy)
             fully_shard(block, mesh=mesh, mp_policy=policy)
@@ -137,7 +138,7 @@ def whole_model(model: M, build: Callable[[], M]) -> M:
 
     All processes that share the weights must call this function.
     """
-    if not are_sharded(model.parameters()):
+    if not any_sharded(model.parameters()):
         return model
     copy = build()
     for parameter, own in zip(copy.parameters(), model.parameters(), strict=True):

@@ -24,7 +24,7 @@ class Work:
 
     @contextmanager
     def abandonable(self, save: Callable[[], object]) -> Iterator[None]:
-        """Let `abandon` interrupt the work in the block; another thread then calls `save` to save the earlier state."""
+        """Let `abandon`, called by another thread, interrupt the work in the block; `save` saves the state before."""
         with self.lock:
             self.save = save
         try:
@@ -78,7 +78,7 @@ class Interruption:
     def note(self, number: int, _: FrameType | None) -> None:
         """Handle a signal: remember the first; a second one has its original effect.
 
-        Under torchrun, a second one within `ECHO` seconds is ignored, because it may be the first one again.
+        Under torchrun, a second one within `ECHO` seconds is ignored, because it may be a copy of the first.
         """
         if self.signal is None:
             self.signal, self.noted = signal.Signals(number), time.monotonic()

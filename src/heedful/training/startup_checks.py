@@ -25,7 +25,7 @@ PARAMETER_BYTES = 8  # a weight and its gradient in float32; the optimizer needs
 
 
 def check_agreement(reducer: Reducer, own: Mapping[str, Any]) -> None:
-    """Check that all training processes have the same JSON values."""
+    """Check that a mapping of JSON values is the same in all training processes, or raise a RunError."""
     first, *others = reducer.all_gather(dict(own))
     for rank, values in enumerate(others, start=1):
         different = sorted(name for name in first.keys() | values.keys() if values.get(name) != first.get(name))
@@ -141,7 +141,7 @@ def check_processes(recipe: Recipe, count: int, local: int) -> None:
     if train.accumulate < count:
         size = train.batch_tokens * train.accumulate // count
         raise InputError(
-            f"train.accumulate = {train.accumulate}: the batches of an update are shared among the processes, so "
-            f"{count} processes need at least {count}. The same tokens in more batches: --set train.accumulate={count} "
-            f"--set train.batch_tokens={size}"
+            f"{count} processes share the batches of an update, so they need at least {count} batches, but "
+            f"train.accumulate = {train.accumulate}; use fewer processes or, for the same tokens in more batches, "
+            f"--set train.accumulate={count} --set train.batch_tokens={size}"
         )

@@ -1,11 +1,11 @@
-"""Trainer of a run: model, optimizer, batches and counters; a run can resume from its newest checkpoint.
+"""Trainer of a run: its model, optimizer, batches and counters, which a checkpoint restores.
 
 `Trainer.update` is the core: it loads the batches of one update, updates the weights and the counters, and then logs,
 saves and validates if these are due. The arithmetic of an update is in `training_step`, the order of a run in `loop`.
 
-Terms: the *indices* of a batch are the numbers of its examples, like those from a PyTorch batch sampler, but in an
-array; a *batch* contains the tensors made from these examples. A batch is a pure function of its indices and its epoch,
-so neither prefetching workers nor an interruption changes the results.
+Terms: the *indices* of a batch are the ids of its examples in the `Dataset`, like those from a PyTorch batch sampler,
+but in an array; a *batch* contains the tensors made from these examples. A batch is a pure function of its indices and
+its epoch, so neither prefetching workers nor an interruption changes the results.
 """
 
 import time
@@ -27,7 +27,7 @@ from heedful.architectures import Model, load_weights, weights
 from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, store_of, write_model
 from heedful.config.rules import remarks
 from heedful.config.user_code import custom_code_errors
-from heedful.distributed.reducer import SINGLE_PROCESS, Reducer, local_processes
+from heedful.distributed.reducer import SINGLE_PROCESS, Reducer, num_local_processes
 from heedful.errors import DivergedError, RunError
 from heedful.machine import choose_device, environment
 from heedful.machine.cores import usable_cores
@@ -44,10 +44,10 @@ from heedful.training.checkpointing import (
     Updates,
     choice_line,
     choose,
-    lost_line,
+    lost_checkpoints_message,
     updates_to_average,
 )
-from heedful.training.improvement import WarningSigns, best_of, note_validation, silence_line
+from heedful.training.improvement import WarningSigns, best_of, flat_score_warning, record_validation
 from heedful.training.logger import LOG, Logger, final_scores, flushed_mark, format_scores, is_written, logged_scores
 from heedful.training.resume import check_tensors
 from heedful.training.signals import Work
@@ -66,7 +66,7 @@ from heedful.training.training_step import TrainingStep, Update
 if TYPE_CHECKING:
     from heedful.metrics.classes import ClassReport
 
-MAX_SKIPPED = 10  # updates in a row without a finite gradient, after which a run stops with an error
+MAX_SKIPPED = 10  # updates in a row without a finite gradient, after which a run ends with an error
 
 
 class Trainer:
@@ -107,7 +107,7 @@ class Trainer:
             from heedful.architectures.word_vectors import place_vectors
 
             place_vectors(self.model, recipe, task.tokenizers, self.say)
-        self.start_line = ""  # which weights a warm start has copied
+        self.start_line = ""  # names the weights that a warm start has copied
         if recipe.train.start is not None or recipe.train.start_decoder is not None:
             from heedful.training.warm_start import add_lora, copy_start_weights, start_line
 
@@ -128,7 +128,7 @@ class Trainer:
         self.checkpoints = checkpoints
         self.saver = CheckpointSaver(store_of(checkpoints, reducer), recipe.train, self.say)
         self.state = TrainerState()
-        # Two epochs: near the end of one, batches of the next one are prefetched.
+        # Near the end of an epoch, batches of the next one are prefetched, so the indices of both are kept.
         self.indices_of_epoch = lru_cache(maxsize=2)(task.data.epoch)
         self.saved_at = time.monotonic()
         self.signs = WarningSigns(recipe, self.state.watch)
@@ -163,15 +163,15 @@ class Trainer:
         optimizer = self.reducer.broadcast_tensors(saved.optimizer if saved else {})
         load_optimizer_tensors(self.training_step.optimizer, self.model, optimizer)
         self.state = TrainerState.from_json(state["progress"])
-        # Only float16 has a loss scale, and a resumed run may have a different precision.
+        # Only float16 has a loss scale, and a run may resume with a different precision.
         if self.training_step.loss_scale is not None and self.state.loss_scale is not None:
             self.training_step.loss_scale = self.state.loss_scale
         self.signs = WarningSigns(self.recipe, self.state.watch)
 
-        # A run that was killed after the validation of this update has its scores in the log, but not in a checkpoint.
+        # If the run was killed after the validation of this update, the scores are in the log, but not in a checkpoint.
         if self.validation_is_due() and (logged := self.logged(self.state.update)):
-            note_validation(self.state, logged, self.best_name)
-            self.state.remarks += self.signs_of(logged, None)  # printed before the run was interrupted
+            record_validation(self.state, logged, self.best_name)
+            self.state.remarks += self.validation_warnings(logged, None)  # printed before the run was interrupted
         if self.has_ended():
             scores = format_scores(self.reducer.broadcast_object(lambda: final_scores(self.folder)))
             end = f"this run ended after update {self.state.update}"
@@ -184,7 +184,7 @@ class Trainer:
     def begin(self, logger: Logger, callbacks: Callbacks = NO_CALLBACKS) -> None:
         """Begin training: print remarks on the recipe, and check that the largest batch fits into memory.
 
-        A resumed run skips the check. If the interruption prevented a validation, it is performed now.
+        A resumed run skips the check, and performs the validation that its interruption prevented, if any.
         """
         self.logger = logger
         self.callbacks = callbacks
@@ -307,7 +307,7 @@ class Trainer:
         Raises:
             DivergedError: Too many updates in a row had no finite gradient.
         """
-        # The position in the data: a resumed run needs only these counters.
+        # These counters are all that a resumed run needs to find its position in the data.
         state, window = self.state, self.state.window
         state.update += 1
         state.tokens += update.tokens
@@ -357,12 +357,12 @@ class Trainer:
         scores = results and results.scores
         if scores is not None:
             self.logger.record_validation(self.state.update, scores)
-        note_validation(self.state, scores, self.best_name)
+        record_validation(self.state, scores, self.best_name)
         if results is not None and scores is not None:
             if self.reducer.saves:
                 self.saver.try_to_mark(self.best())
             self.call("on_validation", scores)
-            for line in self.signs_of(scores, results.outcomes.classes if results.outcomes else None):
+            for line in self.validation_warnings(scores, results.outcomes.classes if results.outcomes else None):
                 self.remark(line)
         self.logger.restart_clock()
 
@@ -383,10 +383,10 @@ class Trainer:
         # Scores decide when a run stops, so all processes use those of rank zero, even if rounding differs.
         return replace(results, scores=self.reducer.broadcast_object(lambda: results.scores))
 
-    def signs_of(self, scores: Scores, classes: "ClassReport | None") -> list[str]:
+    def validation_warnings(self, scores: Scores, classes: "ClassReport | None") -> list[str]:
         """List warnings about a validation, such as that a score does not distinguish the checkpoints."""
-        silence = silence_line(self.state, scores, self.best_name)
-        return [*([silence] if silence else []), *self.signs.after_validation(scores, classes)]
+        warning = flat_score_warning(self.state, scores, self.best_name)
+        return [*([warning] if warning else []), *self.signs.after_validation(scores, classes)]
 
     def best(self) -> Best | None:
         """Return the best update so far with its score; None before the first finite score."""
@@ -454,7 +454,7 @@ class Trainer:
         Raises:
             RunError: Writing failed, or the model was written but damaged checkpoints could not be considered.
         """
-        # Candidates are the mean of the last checkpoints, the best one and the last one, all without damaged ones.
+        # Candidates are the mean of the last checkpoints, the best one, and the last one; damaged ones are left out.
         end, best = self.state.update, self.best()
         choices = {updates_to_average(self.recipe, end), (best.step if best else end,), (end,)}
         damaged = set(self.reducer.broadcast_object(lambda: list(self.checkpoints.lost(chain(*choices)))))
@@ -472,7 +472,7 @@ class Trainer:
             write_model(self.folder / "model", self.recipe, self.task.final_tokenizers(), mean, update=end)
         self.say(choice_line(final, candidates, self.best_name))
         if damaged:
-            raise RunError(lost_line(self.folder / "model", damaged, best))
+            raise RunError(lost_checkpoints_message(self.folder / "model", damaged, best))
         # The result is written last: it tells `has_ended` that the final model is written.
         self.reducer.broadcast_object(lambda: self.logger.conclude(end, final.scores or {}))
         return final.scores or {}
@@ -481,7 +481,7 @@ class Trainer:
         return average([self.checkpoints.path(update) for update in updates])
 
     def scores_of(self, updates: Updates) -> Scores | None:
-        """Score the mean of saved checkpoints on the validation set; for a single one, use any scores in the log."""
+        """Score the mean of saved checkpoints on the validation set; for a single one, prefer the scores in the log."""
         if len(updates) == 1 and (logged := self.logged(updates[0])):
             return logged
         mean = self.mean(updates) if self.reducer.is_rank_zero else {}
@@ -502,7 +502,7 @@ def upcoming_indices(
 ) -> Iterator[EpochIndices]:
     """Yield the indices of this process's batches, from batch `start` of an epoch through all later epochs.
 
-    `indices_of_epoch` lists the batches of an epoch; each update takes `accumulate` of them over all processes.
+    `indices_of_epoch` lists the batches of an epoch; in each update, all processes together take `accumulate` of them.
     """
     while True:
         batches = indices_of_epoch(epoch)
@@ -537,11 +537,11 @@ def load_batches(data: Dataset, indices: Iterable[EpochIndices], device: torch.d
 
 
 def number_of_workers(data: Dataset, device: torch.device) -> int:
-    """Return the number of workers of this process: that of the recipe, or 0 if it cannot have any.
+    """Return the number of workers of this process: `train.workers` if set, otherwise a default.
 
-    If the recipe sets none, there are workers only if files are decoded for a GPU: one fewer than this process's share
-    of the cores. Without fork, there are workers only if the recipe asks for them: each new process runs the user's
-    script again.
+    If files are decoded for a GPU, the default is one fewer than this process's share of the cores; otherwise, it is 0.
+    It is also 0 where processes are not forked, because each new process would run the user's script again. A process
+    that cannot have children has no workers in any case.
     """
     workers = data.recipe.train.workers
     if workers == 0 or (workers is None and not (device.type == "cuda" and data.reads_files)):
@@ -552,13 +552,13 @@ def number_of_workers(data: Dataset, device: torch.device) -> int:
         return 0
     if workers is not None:
         return workers
-    return max(0, usable_cores() // local_processes() - 1) if uses_fork() else 0
+    return max(0, usable_cores() // num_local_processes() - 1) if uses_fork() else 0
 
 
 def to_device(value: Any, device: torch.device) -> Any:
-    """Copy all tensors of a batch to a device: those of its fields, and of tuples and dataclasses in them."""
+    """Copy all tensors in a batch to a device, including those inside tuples and dataclasses."""
     if isinstance(value, Tensor):
-        return value.to(device, copy=True)  # frees the worker's shared memory and its descriptor
+        return value.to(device, copy=True)  # copied even on the CPU, to free the worker's shared memory
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{field.name: to_device(getattr(value, field.name), device) for field in fields(value)})
     if isinstance(value, tuple):

@@ -13,7 +13,7 @@ from heedful.training.loss_scale import LossScale
 
 LOSS = "loss"
 
-# The types are checked when a state is read, because checksums cannot show that a program wrote something wrong.
+# Types are checked when a state is read, because a checksum cannot show that a program wrote a wrong value.
 Counter = Annotated[StrictInt, Field(ge=0)]
 Number = StrictInt | StrictFloat  # an integer stays an integer, so that a state is written as it was read
 
@@ -62,18 +62,18 @@ class TrainerState:
     batch: Counter = 0  # finished batches of this epoch
     tokens: Counter = 0
     seconds: Number = 0.0  # spent on updates; validation and saving are not counted
-    skipped: Counter = 0  # updates left out because their gradient was not finite
+    skipped: Counter = 0  # updates whose gradient was not finite, so that no weight changed
     skipped_in_a_row: Counter = 0
     best: Number | None = None
     best_update: Counter = 0
     best_loss: Number | None = None  # of the best update
     lowest_loss: Number | None = None  # of all validations
-    last: Number | None = None  # selection score of the last validation; None: not finite
+    last: Number | None = None  # selection score of the last validation; None: not finite, or no validation yet
     flat: Counter = 0  # validations in a row with that score
     worse: Counter = 0  # validations since the score or the loss last improved
     validated: Counter = 0  # the update of the last validation
-    # The updates after which each thousandth of train.max_minutes had passed: the learning rate follows them, and a
-    # resumed or replayed run repeats them. None: a run of an older version, whose rate depends only on max_updates.
+    # The update after which each thousandth of train.max_minutes had passed. The learning rate depends on these, and a
+    # resumed or replayed run reuses them. None: a run of an older version, whose rate depends only on max_updates.
     shares: list[StrictInt] | None = field(default_factory=list)
     loss_scale: LossScale | None = None  # of the next update in float16
     window: LogWindow = field(default_factory=LogWindow)
@@ -92,7 +92,7 @@ class TrainerState:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "TrainerState":
-        """Restore a state from the values of `to_json`; a ValueError names the first one that is wrong."""
+        """Restore a state from the values of `to_json`; a ValueError names the first invalid one."""
         if not {"update", "window"} <= values.keys():
             raise ValueError("its entries are not those of a run's progress (update or window is missing)")
         # Older versions validated before they saved, and had no shares.

@@ -82,7 +82,7 @@ class TrainingStep:
         if self.sums is not None:
             self.precision.watch(self.sums.finish)
         self.loss_scale = LossScale() if self.precision.autocast == torch.float16 else None
-        # Compile first, so that a block that is recomputed calls the compiled code, and recomputation is outside of it.
+        # Compile first: the wrapper for recomputation must call the compiled code, and not be compiled itself.
         if recipe.train.compile:
             compile_blocks(self.precision.replica)
         if recipe.train.activation_checkpointing:
@@ -101,7 +101,7 @@ class TrainingStep:
         Args:
             batches: The batches of this process; may be empty if other processes have some.
             number: The number of the update.
-            total: The number of batches of all processes; batches beyond it are padding, and do not count.
+            total: The number of batches of all processes, without padding; None: there is no padding.
             last: The update with which the run ends, perhaps estimated; None: `train.max_updates`.
             passes: Context manager around forward and backward passes, which change no weights.
         """
@@ -132,7 +132,7 @@ class TrainingStep:
             counts: The divisor of each term of the loss, over all batches of all processes.
             total: The number of batches of all processes, without padding.
         """
-        # A validation or a callback may have switched to evaluation mode.
+        # A validation or a callback may have switched the model to evaluation mode.
         self.precision.replica.train()
         self.precision.refresh()
         before = self.loss_scale
@@ -141,7 +141,7 @@ class TrainingStep:
             if self.loss_scale is None or all(self.reducer.all_gather(self.loss_scale.unscale(self.model))):
                 break
             # In float16, a gradient that is not finite is computed again with half the factor. If it is not finite even
-            # with a factor of 1, the factor is not the cause.
+            # with a factor of 1, the factor is not the cause, and `step` skips the update.
             self.loss_scale = self.loss_scale.lowered()
             if self.loss_scale is None:
                 self.loss_scale = before
@@ -252,7 +252,7 @@ class MasterWeights(Precision):
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__(copy.deepcopy(model).bfloat16())
-        # Frozen weights are included: a resumed run loads them from its checkpoint after this.
+        # Frozen weights are refreshed as well, because a resumed run loads them from its checkpoint after this copy.
         self.masters, self.copies = list(model.parameters()), list(self.replica.parameters())
 
     @torch.no_grad()
@@ -266,7 +266,7 @@ class MasterWeights(Precision):
 
     @torch.no_grad()
     def collect_one(self, master: nn.Parameter, half: nn.Parameter) -> None:
-        # Gradients are accumulated in float32: sums in bfloat16 would lose those of later batches.
+        # Gradients are accumulated in float32: in bfloat16, those of later batches would be rounded away.
         if half.grad is None:
             return
         if master.grad is None:
@@ -297,7 +297,7 @@ PRECISIONS: dict[str, type[Precision]] = {
 def compile_blocks(model: nn.Module) -> None:
     """Compile each block of a model's stacks with `torch.compile` for training.
 
-    All blocks of a kind share their compiled code, which does not include gathering sharded weights or recomputation.
+    All blocks of a kind share their compiled code. Sharded weights are gathered, and blocks recomputed, outside of it.
     """
     wrap_blocks(model, lambda forward: torch.compile(forward, dynamic=True))
 

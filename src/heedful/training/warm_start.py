@@ -1,4 +1,4 @@
-"""Warm start: a run that starts with the weights of one or two trained models, and may freeze some of them."""
+"""Warm starts: runs that start with the weights of one or two trained models, and may freeze some of them."""
 
 import copy
 import json
@@ -31,7 +31,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.training.resume import OUTPUT_BIAS
 from heedful.wording import counted
 
-# Settings of [image], [audio] and [video] that an input layer was trained with; the recipe decides the others.
+# Keys of [image], [audio] and [video] that are taken from the start model, whose input layer depends on them.
 IMAGE_LAYER = ("channels", "patch", "stem", "class_token", "positions", "mean", "std")
 INPUT_LAYER: dict[str, dict[str, tuple[str, ...]]] = {
     "text": {},
@@ -63,7 +63,7 @@ RECIPE_KEYS_OF_HALF = {
 }
 
 # Weight names
-HEAD = "output."  # the output layer; that of a classifier is not copied if the classes differ
+HEAD = "output."  # the output layer, which is not copied to a classifier with different classes
 SEGMENTS, POSITIONS = "backbone.segments.table.weight", "backbone.stack.positions.table.weight"
 POSITION_TABLES = (POSITIONS, "encoder.positions.table.weight")  # a row for each position in a stack
 POSITION_GRIDS = ("backbone.embedding.positions.", "source_embedding.positions.")  # one table for rows, one for columns
@@ -72,7 +72,7 @@ POSITION_GRIDS = ("backbone.embedding.positions.", "source_embedding.positions."
 def freeze(model: Model, recipe: Recipe) -> None:
     """Exclude the weights in `train.freeze` from training, and turn off dropout in frozen modules.
 
-    Frozen weights cannot adapt to dropout, so they behave the same in training as in inference.
+    Frozen weights cannot adapt to dropout, so frozen modules behave in training as they do in inference.
     """
     if not recipe.train.freeze:
         return
@@ -89,9 +89,10 @@ def freeze(model: Model, recipe: Recipe) -> None:
 
 
 def add_lora(model: Model, recipe: Recipe, fresh: Sequence[str]) -> Recipe:
-    """Add the updates of `train.lora`, if any, to a model; freeze everything else, except `also` and fresh weights.
+    """Add LoRA updates to a model if the recipe has `train.lora`, and freeze the weights of the start model.
 
-    Returns the recipe with the names of the fresh weights in `also`, since a checkpoint has no updates for these.
+    The weights in `train.lora.also` and `fresh` are trained directly. Returns the recipe with the names in `fresh`
+    added to `train.lora.also`.
     """
     if recipe.train.lora is None:
         return recipe
@@ -101,9 +102,9 @@ def add_lora(model: Model, recipe: Recipe, fresh: Sequence[str]) -> Recipe:
 
 
 def with_lora(recipe: Recipe) -> Recipe:
-    """Return a LoRA recipe as training resolves it: with its start model's shape, and with fresh weights in `also`.
+    """Return a LoRA recipe as training resolves it; return any other recipe unchanged.
 
-    A recipe without LoRA is returned unchanged.
+    The resolved recipe has the shape of its start model, and the names of fresh weights in `train.lora.also`.
     """
     if recipe.train.lora is None:
         return recipe
@@ -122,8 +123,8 @@ def is_frozen(module: nn.Module) -> bool:
 def with_warm_start(recipe: Recipe) -> Recipe:
     """Return a recipe with the shape, input settings and tokenizer of the models that it starts from.
 
-    A tokenizer of its own is kept unless `train.vocabulary` is "keep". The name of a model on the Hub is pinned to its
-    commit, so that a resumed run starts from the same one.
+    The recipe's own tokenizer, if any, is kept unless `train.vocabulary` is "keep". The name of a model on the Hub is
+    pinned to a commit, so that a resumed run starts from the same weights.
     """
     starts = {key: pinned(name) for key in ("start", "start_decoder") if (name := getattr(recipe.train, key))}
     recipe = replace(recipe, train=replace(recipe.train, **starts))
@@ -144,7 +145,7 @@ def with_warm_start(recipe: Recipe) -> Recipe:
         check_length(start, recipe)
     of_text = [start for start in models if any(start.tokenizers.sizes)]
     if of_text and (recipe.tokenizer.path is None or recipe.train.vocabulary == "keep"):
-        # BPE dropout belongs to the training, not to the vocabulary, so the recipe decides it.
+        # BPE dropout is a setting of training, not of the vocabulary, so the recipe decides it.
         config = replace(of_text[0].tokenizers.source.config, dropout=recipe.tokenizer.dropout)
         path = str((of_text[0].path / "tokenizer").absolute())
         recipe = replace(recipe, tokenizer=replace(config, path=path, joint=of_text[0].tokenizers.joint))
@@ -178,8 +179,8 @@ def start_models(recipe: Recipe) -> Iterator[LoadedModel]:
 def with_chosen_layers(start: LoadedModel, train: TrainConfig) -> LoadedModel:
     """Return a start model with the layers that a recipe chooses.
 
-    Fewer layers make a smaller model to fine-tune (Shleifer & Rush 2020), repeated ones a deeper one (Gong et al.
-    2019).
+    With fewer layers, a smaller model is fine-tuned (Shleifer & Rush 2020); with repeated layers, a deeper one (Gong et
+    al. 2019).
     """
     shape = start.recipe.model
     stacks = {stack.name: stack.stack for stack in start.model.named_stacks()}
@@ -231,9 +232,10 @@ def takes_pairs(recipe: Recipe) -> bool:
 
 
 def with_input_of(start: Recipe, recipe: Recipe) -> Recipe:
-    """Return a recipe with the settings that a start model's input layer was trained with, if both share a modality.
+    """Return a recipe with the settings of a start model's input layer; with a different modality, change nothing.
 
-    A fine-tuned speech model does not generate timestamps, since the texts of a recipe have none.
+    A speech recognition model with the same vocabulary also keeps its languages and suppressed tokens, but generates no
+    timestamps, because the texts of a recipe have none.
     """
     if start.data.modality != recipe.data.modality:
         return recipe
@@ -328,7 +330,7 @@ def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
         if positions and start.recipe.image.grid != recipe.image.grid:
             (rows, columns), (more, wider) = start.recipe.image.grid, recipe.image.grid
             note = f"learned positions of {rows} x {columns} patches are interpolated to {more} x {wider}"
-        # After resizing, because weights of different shapes are not paired.
+        # After resizing, because only weights of the same shape are paired.
         names = pairs_of_names(start, model, values)
 
         # The output layer of a regression model that learned unstandardised numbers is rescaled, so that predictions
@@ -343,7 +345,7 @@ def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
         if not names:
             raise InputError(f"train.start = {start.path}: no weight of this model fits the new model")
 
-        # Tied weights are one parameter with several names, and it must have only one origin.
+        # Tied weights are one parameter with several names, which must be copied only once.
         for theirs, ours in names.items():
             parameter = id(model.get_parameter(ours))
             if parameter in parameters:
@@ -359,8 +361,8 @@ def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
 def weights_of(start: LoadedModel, model: Model) -> dict[str, Tensor]:
     """Return the weights of a start model in the form that another model can use.
 
-    If the other model has no segments, as in an encoder-decoder, the vector of the first segment, which the start model
-    adds to every token of a single text, is added to the position vectors instead.
+    The start model adds the vector of the first segment to every token of a single text. If the other model has no
+    segments, as in an encoder-decoder, this vector is added to the position vectors instead.
     """
     values = weights(start.model)
     if SEGMENTS in values and not model.has_segments:
@@ -374,7 +376,7 @@ def weights_of(start: LoadedModel, model: Model) -> dict[str, Tensor]:
 
 
 def resized_positions(start: Recipe, recipe: Recipe, values: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Fit the learned positions of a start model to the recipe, by interpolation if the image size differs."""
+    """Fit the learned positions of a start model to the recipe, by interpolation if the grid of patches differs."""
     size = recipe.model.learned_positions
     same = start.image.grid == recipe.image.grid and start.model.learned_positions == size
     if {start.data.modality, recipe.data.modality} != {"image"} or same:
@@ -427,10 +429,10 @@ def pairs_of_names(start: LoadedModel, model: Model, values: dict[str, Tensor]) 
 def copy_start_weights(
     recipe: Recipe, model: Model, tokenizers: TokenizerPair, say: Callable[[str], object] = lambda _: None
 ) -> list[str]:
-    """Copy weights to a model from the start models of a recipe; return the names of those that stay fresh.
+    """Copy weights to a model from the start models of a recipe; return the names of the weights that stay fresh.
 
-    `say` is called with sentences about weights that are changed in the process, and about inputs that the start model
-    was trained to read with different preprocessing.
+    `say` is called with sentences about weights that are changed in the process, and about preprocessing that differs
+    from the training of the start model.
     """
     notes: set[str] = set()
     all_transfers = transfers(recipe, model)
@@ -470,9 +472,9 @@ def rows_of_pieces(theirs: TokenizerPair, ours: TokenizerPair, side: str) -> lis
 
 
 def preprocessing_note(start: Recipe, recipe: Recipe) -> str | None:
-    """Format a note about inputs that a recipe preprocesses differently from a start model's training.
+    """Format a note about preprocessing in a recipe that differs from a start model's; return None if none does.
 
-    The recipe decides, but the formats of other toolkits assume fixed preprocessing.
+    The recipe's preprocessing is used, but converting the model back to its original format may need the start model's.
     """
     if start.data.modality != recipe.data.modality:
         return None
@@ -490,7 +492,7 @@ def preprocessing_note(start: Recipe, recipe: Recipe) -> str | None:
     )
 
 
-def silences(recipe: Recipe) -> tuple[str, ...]:
+def output_bias_to_freeze(recipe: Recipe) -> tuple[str, ...]:
     """Return the name of the start model's output bias if it only suppresses tokens and is not frozen yet, else ()."""
     if recipe.train.start is None or OUTPUT_BIAS in recipe.train.freeze:
         return ()

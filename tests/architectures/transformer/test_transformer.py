@@ -4,8 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.architectures import EncoderDecoder, load_weights, weights
+from heedful.architectures import EncoderDecoder, EncoderOnly, MaskedLanguageModel, load_weights, weights
+from heedful.architectures.transformer.layers import FeedForward
 from heedful.config.schema import ModelConfig
+from heedful.nn.attention import Attention
 from heedful.registry import POSITIONS
 from heedful.text.tokenizer import EOS
 
@@ -44,6 +46,24 @@ def test_decoding_with_a_cache_equals_decoding_all_at_once(positions, norm, kv_h
     padding_mask[1, 5:] = False
     want = built(source, padding_mask, target, ones(target))
     torch.testing.assert_close(steps(built, source, padding_mask, target), want)
+
+
+def test_the_encoder_computes_once_and_the_decoder_once_for_each_token():
+    built, source, target, calls = model(), ids(3, 7), ids(3, 5), []
+    for side in ("encoder", "decoder"):
+        block = built.get_submodule(f"{side}.blocks.0.feed_forward")
+        block.register_forward_hook(lambda *_, side=side: calls.append(side))
+    steps(built, source, ones(source), target)
+    assert calls == ["encoder", *["decoder"] * 5]
+
+
+def test_keys_and_values_of_the_source_are_computed_once_and_queries_for_each_token():
+    built, source, calls = model(), ids(3, 7), []
+    for name in ("k", "v", "q"):
+        part = built.get_submodule(f"decoder.blocks.0.cross_attention.{name}")
+        part.register_forward_hook(lambda *_, name=name: calls.append(name))
+    steps(built, source, ones(source), ids(3, 5))
+    assert calls == ["k", "v", *["q"] * 5]
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -169,6 +189,27 @@ def test_the_stacks_equal_torchs_transformer(norm):
         tgt_is_causal=True,
     )
     torch.testing.assert_close(built.hidden(source, padding_mask, target, ones(target)), want)
+
+
+def test_attention_feed_forward_networks_and_norms_come_in_the_order_of_figure_1():
+    built, order = model(encoder_layers=1, decoder_layers=1), []
+    for name, part in built.named_modules():
+        if isinstance(part, Attention | FeedForward | nn.LayerNorm):
+            part.register_forward_hook(lambda *_, name=name: order.append(name.replace("_residual.norm", "_norm")))
+    source, target = ids(3, 7), ids(3, 5)
+    built(source, ones(source), target, ones(target))
+    encoder = ["self_attention", "self_norm", "feed_forward", "feed_norm"]
+    decoder = [*encoder[:2], "cross_attention", "cross_norm", *encoder[2:]]
+    assert order == [f"encoder.blocks.0.{name}" for name in encoder] + [f"decoder.blocks.0.{name}" for name in decoder]
+
+
+def test_a_decoder_generates_from_the_output_of_an_encoder_that_is_gone_and_an_encoder_cannot_generate():
+    built, source, target = model(), ids(3, 7), ids(3, 5)
+    want = steps(built, source, ones(source), target)
+    state = built.start(source, ones(source))
+    del built.encoder
+    torch.testing.assert_close(torch.stack([state.step(token) for token in target.T], dim=1), want)
+    assert not any(hasattr(kind, "start") for kind in (EncoderOnly, MaskedLanguageModel))
 
 
 def test_tied_embeddings_are_one_matrix_scaled_by_the_root_of_d_model():

@@ -3,7 +3,8 @@ import math
 import pytest
 import torch
 
-from heedful.architectures.transformer.layers import FEED_FORWARDS, RESIDUALS, Block, EncoderOutput, Stack
+from heedful.architectures.transformer.layers import FEED_FORWARDS, RESIDUALS, Block, EncoderOutput, Stack, layer_norm
+from heedful.config.load import load_preset
 from heedful.config.schema import ModelConfig
 from heedful.nn.attention import Attention
 from heedful.nn.masks import AttentionMask
@@ -29,6 +30,12 @@ def test_a_feed_forward_network_is_formula_2_of_the_paper(name):
     with torch.no_grad():
         inner = (x @ network.up.weight.T + network.up.bias).apply_(SCALARS[name])
         torch.testing.assert_close(network(x), inner @ network.down.weight.T + network.down.bias)
+
+
+def test_the_feed_forward_network_of_base_widens_512_features_to_2048_and_narrows_them_again():
+    network = FEED_FORWARDS["relu"](load_preset("vaswani-base").model)
+    assert network(torch.randn(1, 3, 512)).shape == (1, 3, 512)
+    assert (network.up.weight.shape, network.down.weight.shape) == ((2048, 512), (512, 2048))
 
 
 def test_swiglu_gates_each_value_by_the_sigmoid_linear_unit_of_another():
@@ -60,6 +67,27 @@ def test_a_sublayer_is_added_to_its_input_and_normalised_as_the_recipe_says(norm
     with torch.no_grad():
         y = (normalised(x) if norm == "pre" else x) @ weight + (x if residual else 0)
         torch.testing.assert_close(connection(x, lambda h: h @ weight), normalised(y) if norm == "post" else y)
+
+
+def test_a_residual_connection_adds_3_2_and_1_8_to_5_and_refuses_another_shape():
+    connection, x = RESIDUALS["none"](ModelConfig(norm="none")).eval(), torch.full((2, 5, 64), 3.2)
+    torch.testing.assert_close(connection(x, lambda h: torch.full_like(h, 1.8)), torch.full((2, 5, 64), 5.0))
+    with pytest.raises(RuntimeError, match="must match the size"):
+        connection(x, lambda h: h[..., :32])
+
+
+@pytest.mark.parametrize("norm", RESIDUALS)
+def test_a_block_keeps_the_shape_of_2_texts_of_5_tokens_with_64_features(norm):
+    config = ModelConfig(d_model=64, heads=8, norm=norm)
+    x, mask = torch.randn(2, 5, 64), AttentionMask(torch.ones(2, 5, dtype=torch.bool), 5, causal=False)
+    assert Block(config)(x, mask.inputs(POSITIONS["none"](config, causal=False), x)).shape == (2, 5, 64)
+
+
+def test_a_layer_norm_takes_away_a_mean_of_2_and_a_variance_of_5():
+    norm, x = layer_norm(ModelConfig(d_model=64, heads=8)), torch.randn(2, 5, 64)
+    x = (x - x.mean(-1, keepdim=True)) / x.std(-1, correction=0, keepdim=True)
+    torch.testing.assert_close(norm(2 + math.sqrt(5) * x), x)
+    assert norm.eps == 1e-5
 
 
 @pytest.mark.parametrize("norm", RESIDUALS)

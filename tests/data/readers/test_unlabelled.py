@@ -60,8 +60,8 @@ def test_a_table_without_a_header_is_read_from_its_first_row(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.csv", "text,label\nx,1\n", r"a\.csv: no column is named 'body'; .* 'text', 'label'.* --column"),
-        ("a.jsonl", '{"text": "x"}', r"a\.jsonl, line 1: no key 'body'; it has 'text'.* --column"),
+        ("a.csv", "text,label\nx,1\n", r"a\.csv: no column is named 'body'; .* 'text', 'label'\. Set source_field"),
+        ("a.jsonl", '{"text": "x"}', r"a\.jsonl, line 1: no key 'body'; it has 'text'\. Set source_field"),
         ("a.jsonl", '{"body": 3}', r"a\.jsonl, line 1: the value of 'body' is a JSON number, not text"),
         ("a.csv", '{"body": "x"}\n', r"a\.csv: it seems to contain one JSON object per line"),
         ("a.tsv", "text\tbody\nx\n", r"a\.tsv, line 2: malformed row: 1 column, but the first row has 2"),

@@ -10,6 +10,7 @@ import torch
 from safetensors import safe_open
 from torch.testing import assert_close
 
+import heedful
 import subjects
 from heedful.errors import InputError
 from heedful.inspector.capture.forward_inputs import of_continuation, reading
@@ -127,6 +128,13 @@ def test_labels_of_cross_attention_are_what_is_written_and_what_is_read(translat
     assert seen["dec.2.cross.resid"].labels[0] == seen.lines["tgt"].read.labels
     assert seen["dec.2.cross.attn"].axes == ("head", "query", "key")
     assert len(seen["dec.2.cross.resid"].labels[1]) == 14
+
+
+def test_heads_of_the_bundled_translator_lead_from_articles_to_nouns_and_from_the_verb_to_its_subject():
+    seen = trace(heedful.load("en-de", "cpu"), "The cat sits on the mat.", keep="enc.2.self.attn")["enc.2.self.attn"]
+    words = ["▁The", "▁cat", "▁sit", "s", "▁on", "▁the", "▁mat", ".", "<eos>"]
+    assert seen.labels[1:] == (words, words)
+    assert min(seen[2, 0, 1], seen[2, 5, 6], seen[1, 2, 1]) > 0.8
 
 
 def test_only_what_is_asked_for_is_kept(translator):

@@ -50,7 +50,7 @@ def test_a_file_whose_name_has_an_equals_sign_is_no_named_system(tmp_path, monke
 def test_a_trained_model_keeps_its_settings(compared):
     folder, _ = compared
     run = System("old", folder / "out/runs/wide")
-    assert run.is_trained
+    assert run.is_model
     assert run.recipe(None).model.d_model == 32
     assert run.recipe(Path("elsewhere")).data.root == str(Path("elsewhere").absolute())
     assert parse_systems([f"old={folder / 'out/runs/wide'}"], ["train.seed=2"]) == [run]

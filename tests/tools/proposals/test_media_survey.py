@@ -117,12 +117,12 @@ def test_classes_copies_and_bad_files_are_counted(tmp_path):
     (tmp_path / "top/04.png").write_bytes(b"x")
     found = surveyed(tmp_path)
     assert found.labels == Counter(left=8, top=3)
-    assert (len(found.facts), found.copies, found.torn) == (11, 1, None)
+    assert (len(found.facts), found.copies, found.conflict) == (11, 1, None)
     assert [digest is None for digest in found.digests] == [False] * 11 + [True] * 2
     assert found.digests[0] == found.digests[7]
     assert [message.partition(": ")[2][:12] for message in found.bad] == ["the file is ", "not an image"]
     shutil.copy(tmp_path / "left/00.png", tmp_path / "top/zz.png")
-    assert surveyed(tmp_path).torn == f"{tmp_path}/left/00.png (left) and {tmp_path}/top/zz.png (top)"
+    assert surveyed(tmp_path).conflict == f"{tmp_path}/left/00.png (left) and {tmp_path}/top/zz.png (top)"
 
 
 def test_if_no_file_can_be_read_that_is_told(tmp_path):

@@ -85,7 +85,7 @@ def test_no_text_is_refused() -> None:
 
 def parts(pairs: list[SentencePair], *, valid: bool = True, test: bool = True) -> dict[str, list[SentencePair]]:
     divided = {"train": [], "valid": [], "test": []}
-    division = split(survey_parallel(pairs).source_hashes, valid, test)
+    division = split(survey_parallel(pairs).source_hashes, valid, test, source="a")
     for part, pair in division.divide(pairs, lambda pair: pair.source, can_be_held_out):
         divided[part].append(pair)
     return divided
@@ -132,14 +132,16 @@ def test_the_split_does_not_depend_on_the_order(pairs: list[SentencePair]) -> No
 
 
 def test_a_sentence_keeps_its_part_when_text_is_added() -> None:
-    before, after = (split(survey_parallel(numbered(count)).source_hashes, True, True) for count in (2000, 2003))
+    before, after = (
+        split(survey_parallel(numbered(count)).source_hashes, True, True, source="a") for count in (2000, 2003)
+    )
     hashes = [text_hash(pair.source) for pair in numbered(2000)]
     assert sum(before.part(hashed) != after.part(hashed) for hashed in hashes) <= 6
 
 
 def test_too_little_text_cannot_be_split() -> None:
-    with pytest.raises(InputError, match=r"too few distinct inputs to hold some out .*: 19;"):
-        split(survey_parallel(numbered(19)).source_hashes, True, True)
+    with pytest.raises(InputError, match=r"a: too few distinct inputs to hold some out .*: 19;"):
+        split(survey_parallel(numbered(19)).source_hashes, True, True, source="a")
     assert parts(numbered(20))["test"]
 
 
@@ -147,7 +149,7 @@ def test_too_little_text_cannot_be_split() -> None:
 def test_a_class_of_three_examples_or_more_is_in_every_part(sizes: tuple[int, ...]) -> None:
     labels = [f"class {number}" for number, size in enumerate(sizes) for _ in range(size)]
     members = {text_hash(f"text {number}"): (label,) for number, label in enumerate(labels)}
-    division = split_by_class(members, share=20)
+    division = split_by_class(members, share=20, source="a")
     parts = {
         part: Counter(label for group, (label,) in members.items() if division.part(group) == part) for part in PARTS
     }
@@ -158,7 +160,7 @@ def test_a_class_of_three_examples_or_more_is_in_every_part(sizes: tuple[int, ..
 @pytest.mark.parametrize("few", [1, 2])
 def test_a_class_of_fewer_examples_is_only_trained_and_is_named(few: int) -> None:
     members = {text_hash(f"text {number}"): ("rare" if number < few else "common",) for number in range(101)}
-    division = split_by_class(members, share=20)
+    division = split_by_class(members, share=20, source="a")
     assert {division.part(group) for group, labels in members.items() if labels == ("rare",)} == {"train"}
     assert only_trained(members, division) == ["rare"]
 
@@ -167,7 +169,7 @@ def test_near_copies_of_a_text_are_in_one_part() -> None:
     texts = [f"{'no ' * (number % 7)}dog {number}" for number in range(211)]
     copies = [f" {text.upper()}!" for text in texts]
     pairs = [SentencePair(line, text, "Hund") for line, text in enumerate([*texts, *copies], start=1)]
-    division = split(survey_parallel(pairs).source_hashes, valid=True, test=True)
+    division = split(survey_parallel(pairs).source_hashes, valid=True, test=True, source="a")
     assert [division.part(near_hash(text)) for text in texts] == [division.part(near_hash(copy)) for copy in copies]
     assert {division.part(near_hash(text)) for text in texts} == set(PARTS)
     assert near_hash("dog 1") != near_hash("dog 2")
@@ -175,5 +177,7 @@ def test_near_copies_of_a_text_are_in_one_part() -> None:
 
 def test_the_split_does_not_depend_on_the_order_of_the_classes_of_a_group() -> None:
     labels = [(f"class {number % 5}", f"class {(number + 1) % 5}") for number in range(41)]
-    splits = [split_by_class({n: pair[::step] for n, pair in enumerate(labels)}, share=10) for step in (1, -1)]
+    splits = [
+        split_by_class({n: pair[::step] for n, pair in enumerate(labels)}, share=10, source="a") for step in (1, -1)
+    ]
     assert splits[0] == splits[1]

@@ -342,7 +342,7 @@ LANGUAGE_MODEL = "transformer: sinusoidal, post, layer, None"
     [
         (padding_is_seen, "translation", "transformer", "in a batch"),
         (padding_is_counted, "language_model", LANGUAGE_MODEL, "in a batch"),
-        (the_next_token_is_seen, "translation", "transformer", "before other tokens"),
+        (the_next_token_is_seen, "translation", "transformer", "with later tokens changed"),
         (a_cache_fades, "language_model", LANGUAGE_MODEL, "with a cache"),
         (a_cache_stays_where_rows_move, "language_model", LANGUAGE_MODEL, "repeats and drops"),
         (long_outputs_are_preferred, "translation", "gru with Bahdanau's attention", "a wide beam"),

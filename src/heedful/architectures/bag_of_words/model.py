@@ -20,7 +20,7 @@ class NoLayers(nn.Module):
 
 
 class BagOfWords(Backbone[InputLayerType]):
-    """Backbone without layers, positions or context: the hidden state of a token is its vector."""
+    """Backbone without layers or positions: the hidden state of a token is its embedding, whatever the context."""
 
     causal = False
     pooling = "sum"

@@ -25,14 +25,14 @@ class NormalisedLinear(nn.Module):
     """Linear layer with weight normalisation: row i of the weight matrix is length_i direction_i / |direction_i|.
 
     Weights are drawn from N(0, gain / inputs), so that outputs have `gain` times the variance of the inputs; biases
-    start at zero (Gehring et al. 2017, section 3.5).
+    are initially zero (Gehring et al. 2017, section 3.5).
     """
 
     parameter_kind = "convolutions"
 
     def __init__(self, inputs: int, outputs: int, gain: float) -> None:
         super().__init__()
-        # Length and direction are separate parameters: one can change without the other (Salimans & Kingma 2016).
+        # As separate parameters, length and direction can change independently (Salimans & Kingma 2016).
         self.direction = nn.Parameter(torch.empty(outputs, inputs).normal_(std=(gain / inputs) ** 0.5))
         self.length = nn.Parameter(self.direction.detach().norm(dim=1))
         self.bias = nn.Parameter(torch.zeros(outputs))
@@ -45,9 +45,10 @@ class NormalisedLinear(nn.Module):
         return F.linear(x, self.weight, self.bias)
 
 
-HALF = math.sqrt(0.5)  # keeps the variance of a sum of two vectors (Gehring et al. 2017, section 3.4)
+SQRT_HALF = math.sqrt(0.5)  # factor that keeps the variance of a sum of two vectors (Gehring et al. 2017, section 3.4)
 
-Attend = Callable[[int, Tensor, Tensor], Tensor]  # layer, its outputs (B C E), embedded tokens (B C D) to (B C E)
+# Maps the index of a layer, its outputs (B C E) and the embedded tokens (B C D) to new outputs (B C E).
+Attend = Callable[[int, Tensor, Tensor], Tensor]
 
 
 class ConvolutionCache:
@@ -57,7 +58,7 @@ class ConvolutionCache:
         self.inputs = inputs
 
     def extend(self, layer: int, x: Float[Tensor, "R C E"]) -> Float[Tensor, "R C2 E"]:
-        """Prepend the cached inputs of a layer to new ones, and cache the last K - 1 of them."""
+        """Prepend the cached inputs of a layer to C new ones, and cache the last K - 1 inputs."""
         # A causal convolution covers K - 1 earlier columns, and no later step needs more.
         extended = torch.cat([self.inputs[layer], x], dim=1)
         self.inputs[layer] = extended[:, x.size(1) :]
@@ -81,7 +82,7 @@ class GatedConvolution(nn.Module):
         self.linear = NormalisedLinear(self.size * config.width, 2 * config.width, 4 * (1 - config.dropout))
 
     def forward(self, x: Float[Tensor, "B C2 E"]) -> Float[Tensor, "B C E"]:
-        # B C+K-1 E to windows of K columns, B C KE, to B C E: a linear layer over the windows is a convolution.
+        # B (C + K - 1) E to windows of K columns, B C KE, to B C E: a linear layer over windows is a convolution.
         return F.glu(self.linear(windows(self.dropout(x), self.size)))
 
 
@@ -100,7 +101,7 @@ class ConvolutionalStack(nn.Module):
         self.layers = nn.ModuleList(GatedConvolution(config) for _ in range(layers))
         self.leave = NormalisedLinear(config.width, config.d_model, 1.0)
         self.gap = config.kernel_size - 1
-        # Zeros before and after the columns of a layer, one for each neighbour in a window.
+        # Zeros before and after a layer's columns, so that a layer has as many output columns as input columns.
         before = self.gap if causal else self.gap // 2
         self.padding = (0, 0, before, self.gap - before)
 
@@ -114,10 +115,10 @@ class ConvolutionalStack(nn.Module):
         """Compute the hidden states of padded rows of embedded tokens.
 
         Args:
-            x: the last T tokens of each row.
-            mask: which tokens are real, and where documents begin.
-            cache: the inputs of the layers for earlier tokens.
-            attend: in a decoder, the function that attends to the source with the outputs of each layer.
+            x: The last T tokens of each row.
+            mask: Which tokens are real, and where documents begin.
+            cache: The inputs of the layers for earlier tokens.
+            attend: In a decoder, the function that attends to the source with the outputs of each layer.
         """
         return self.dropout(self.convolve(self.embed(x, mask), mask, cache, attend))
 
@@ -141,7 +142,7 @@ class ConvolutionalStack(nn.Module):
             if attend:
                 outputs = attend(number, outputs, tokens)
             # Gaps between documents are zeroed again; otherwise information would leak across them in the next layer.
-            x = (x + outputs) * HALF * spacing.real
+            x = (x + outputs) * SQRT_HALF * spacing.real
         return self.leave(spacing.collect(x))
 
     def named(self, name: str, sequence: str) -> NamedConvolutionalStack:
@@ -156,7 +157,7 @@ class ConvolvedSource(NamedTuple):
     """Encoded source, as a convolutional decoder reads it."""
 
     keys: Float[Tensor, "R N D"]  # the hidden states z of the encoder
-    values: Float[Tensor, "R N D"]  # (z + e) sqrt(0.5): the embeddings e contain information about single tokens
+    values: Float[Tensor, "R N D"]  # (z + e) sqrt(0.5): the embeddings e add information about the token itself
     padding_mask: Bool[Tensor, "R N"]
 
     def select(self, rows: Int[Tensor, " R2"]) -> "ConvolvedSource":
@@ -164,7 +165,7 @@ class ConvolvedSource(NamedTuple):
 
 
 class ScaledGradient(torch.autograd.Function):
-    """Identity function whose gradient is multiplied by a factor."""
+    """Identity function that multiplies the gradient by a factor."""
 
     @staticmethod
     def forward(ctx, x: Tensor, factor: float) -> Tensor:
@@ -179,8 +180,8 @@ class ScaledGradient(torch.autograd.Function):
 class SourceAttention(nn.Module):
     """Attention of a decoder layer to the source, "multi-step attention" (Gehring et al. 2017, section 3.3).
 
-    The context, a weighted mean of N vectors, is scaled by N sqrt(1/N), which keeps their variance if all weights are
-    equal (section 3.4).
+    The context, a weighted mean of N vectors, is scaled by N sqrt(1/N). If all weights are equal, it then has the
+    variance of a single vector (section 3.4).
     """
 
     parameter_kind = "cross-attention"
@@ -195,12 +196,12 @@ class SourceAttention(nn.Module):
         self, x: Float[Tensor, "B C E"], embedded: Float[Tensor, "B C D"], source: ConvolvedSource
     ) -> Float[Tensor, "B C E"]:
         """Attend to the source with the outputs of a layer, and add the context to them."""
-        # B C D: the embedding of the last token encodes the position in the target.
-        queries = (self.query(x) + embedded) * HALF
+        # B C D. The embedding of the target token is added, as in formula 1 of the paper.
+        queries = (self.query(x) + embedded) * SQRT_HALF
         weights = self.alignment(masked_softmax(queries @ source.keys.transpose(1, 2), source.padding_mask))
         # N sqrt(1/N) = sqrt(N), with N real tokens in each row.
         scale = source.padding_mask.sum(1).to(x.dtype).sqrt()[:, None, None]
-        return (x + self.out(weights @ source.values * scale)) * HALF
+        return (x + self.out(weights @ source.values * scale)) * SQRT_HALF
 
 
 class ConvolutionalDecoder(nn.Module):
@@ -215,9 +216,9 @@ class ConvolutionalDecoder(nn.Module):
         self, states: Float[Tensor, "B N D"], embedded: Float[Tensor, "B N D"], padding_mask: Bool[Tensor, "B N"]
     ) -> ConvolvedSource:
         """Combine an encoder's hidden states and the embedded source tokens for attention."""
-        # Every decoder layer adds a gradient, so their sum is divided by the number of layers (section 3.4).
+        # The gradients of all decoder layers add up, so the sum is divided by the number of layers (section 3.4).
         states = ScaledGradient.apply(states, 1 / len(self.attentions))
-        return ConvolvedSource(states, (states + embedded) * HALF, padding_mask)
+        return ConvolvedSource(states, (states + embedded) * SQRT_HALF, padding_mask)
 
     def forward(
         self,
@@ -226,7 +227,7 @@ class ConvolutionalDecoder(nn.Module):
         source: ConvolvedSource,
         cache: ConvolutionCache | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """Compute the hidden states of the last T target tokens of each row; the cache holds earlier ones."""
+        """Compute the hidden states of the last T target tokens of each row; the cache covers earlier tokens."""
 
         def attend(layer: int, outputs: Tensor, embedded: Tensor) -> Tensor:
             return self.attentions[layer](outputs, embedded, source)

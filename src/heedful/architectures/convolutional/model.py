@@ -62,7 +62,7 @@ class ConvolutionalEncoderDecoder(SourceToTarget):
     def encode(self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> ConvolvedSource:
         x, padding_mask = self.source_embedding.embed(source, padding_mask)
         mask = AttentionMask(padding_mask, x.size(1), causal=False)
-        # The decoder also needs the embeddings.
+        # The decoder also needs the embeddings, so `embed` and `convolve` are called separately.
         embedded = self.encoder.embed(x, mask)
         return self.decoder.source(self.encoder.convolve(embedded, mask), embedded, padding_mask)
 
@@ -89,7 +89,7 @@ class ConvolutionalDecodingState:
     def __init__(self, model: ConvolutionalEncoderDecoder, source: ConvolvedSource) -> None:
         self.model, self.source = model, source
         self.begin = torch.full((len(source.keys),), BOS, device=source.keys.device)
-        self.padding_mask = source.padding_mask.new_ones(len(source.keys), 0)  # R T, of the target so far: all real
+        self.padding_mask = source.padding_mask.new_ones(len(source.keys), 0)  # R T, the target so far, without padding
         self.sentences = torch.arange(len(source.keys), device=source.keys.device)  # the sentence of each row
         self.cache = model.decoder.stack.begin(len(source.keys))
 
@@ -103,7 +103,7 @@ class ConvolutionalDecodingState:
     def select(self, rows: Int[Tensor, " R2"]) -> None:
         self.padding_mask = self.padding_mask[rows]
         self.cache.select(rows)
-        # As long as no row changes its sentence, the source is left as it is: copying it at each step would be slow.
+        # The source is copied only if a row changes its sentence: copying it at every step would be slow.
         sentences = self.sentences[rows]
         if not torch.equal(sentences, self.sentences):
             self.source, self.sentences = self.source.select(rows), sentences

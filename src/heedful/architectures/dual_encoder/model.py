@@ -20,7 +20,7 @@ from heedful.config.schema import ModelConfig
 from heedful.nn.embedding import Embedding, InputLayer
 from heedful.registry import MODELS, import_attribute
 
-MAX_SCALE = 100.0  # maximum factor of cosine similarities, which keeps the training of CLIP stable (section 2.5)
+MAX_SCALE = 100.0  # largest factor of the cosine similarities: larger ones make CLIP's training unstable (section 2.5)
 
 
 class ProjectedEncoder(nn.Module):
@@ -33,8 +33,8 @@ class ProjectedEncoder(nn.Module):
         self.project = nn.Linear(config.d_model, projection, bias=False)
 
     def forward(self, inputs: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> Float32[Tensor, "B P"]:
-        """Compute the vector of each input, scaled to length 1."""
-        # In float32 even under autocast, because the temperature divides cosines by as little as 0.01.
+        """Compute the vector of each image or text, scaled to length 1."""
+        # In float32 even under autocast, because cosines are divided by a temperature as low as 0.01.
         return F.normalize(self.project(self.pool(*self.backbone.encode(inputs, padding_mask))).float(), dim=-1)
 
 
@@ -51,8 +51,8 @@ class DualEncoder(Model):
         self.size = config.projection  # size of the vectors
         self.pictures = ProjectedEncoder(image, images, self.size)  # `pictures` is the name in stored weights
         self.texts = ProjectedEncoder(text, Embedding(vocab, text), self.size)
-        # The logarithm of the inverse temperature: an update changes the temperature by a factor.
-        # A vector with one number, since a scalar has no rows that could be sharded (parallel.shard).
+        # The logarithm of the inverse temperature, so that an update multiplies the temperature by a factor. It is a
+        # vector of one number, because a scalar has no rows that could be sharded (parallel.shard).
         self.log_scale = nn.Parameter(torch.tensor([-math.log(config.temperature)]))
         initialise(self, config)
 
@@ -87,9 +87,9 @@ class DualEncoder(Model):
 
 
 class AtMost(torch.autograd.Function):
-    """Minimum of a number and a limit; above the limit, only a gradient that would lower the number passes through.
+    """Minimum of a number and a limit; at or above the limit, only gradients that would lower the number pass through.
 
-    The gradient of `torch.minimum` is zero above the limit, so that the number could never fall below it again.
+    The gradient of `torch.minimum` is zero above the limit, so the number could never fall below the limit again.
     """
 
     @staticmethod

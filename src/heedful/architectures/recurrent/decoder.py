@@ -1,8 +1,11 @@
 """Recurrent decoders: without attention, or with the attention of Luong et al. (2015) or Bahdanau et al. (2015).
 
-Each defines one step of a search. Training computes all target tokens at once where possible, with equal results.
+Each decoder defines one step of a search. Where possible, training computes all target tokens at once, with the same
+results.
 
-B batch, T target tokens or queries, N source tokens, D model, L layers, R rows, U units.
+The state of a layer has M vectors, as in `heedful.architectures.recurrent.layers`.
+
+B batch, T target tokens or queries, N source tokens, P packed tokens, D model, R rows.
 """
 
 from abc import ABC, abstractmethod
@@ -76,7 +79,7 @@ class EncodedSource(NamedTuple):
     """Encoded source, as a recurrent decoder reads it: the encoder's hidden states."""
 
     states: Float[Tensor, "R N D"]
-    keys: Float[Tensor, "R N D"]  # their projection for attention scores
+    keys: Float[Tensor, "R N D"]  # `states` projected for attention scores
     padding_mask: Bool[Tensor, "R N"]
 
     def select(self, rows: Int[Tensor, " R2"] | slice) -> "EncodedSource":
@@ -106,7 +109,7 @@ class RecurrentDecoder(nn.Module, ABC):
         self.score: Any = None  # set by decoders with attention
 
     def encoded(self, states: Float[Tensor, "B N D"], padding_mask: Bool[Tensor, "B N"]) -> EncodedSource:
-        """Prepare an encoder's states for all steps: keys are projected once, not for each target token."""
+        """Prepare an encoder's states for all steps, so that keys are projected once, not for each target token."""
         return EncodedSource(states, self.score.keys(states) if self.score else states, padding_mask)
 
     @abstractmethod
@@ -120,10 +123,10 @@ class RecurrentDecoder(nn.Module, ABC):
         """Compute the state after one more token in each row.
 
         Args:
-            x: the embedded tokens.
-            source: the encoded source of each row.
-            state: the state before the tokens.
-            dropout: the dropout masks of the input, of the inputs of all further layers, and of the output.
+            x: The embedded tokens.
+            source: The encoded source of each row.
+            state: The state before the tokens.
+            dropout: The dropout masks of the input, of the inputs of all further layers, and of the output.
         """
 
     def forward(
@@ -135,7 +138,7 @@ class RecurrentDecoder(nn.Module, ABC):
         source, state = source.select(packing.rows), state.select(packing.rows)
         outputs = []
         for size, tokens, *dropout in zip(sizes, *(part.split(sizes) for part in (packed, *masks)), strict=True):
-            # Sequences are sorted by length: the first `size` still have a token at this step.
+            # Sequences are sorted by length, so the first `size` of them are those with a token at this step.
             source, state = source.select(slice(size)), state.select(slice(size))
             state = self.step(tokens, source, state, dropout)
             outputs.append(state.output)
@@ -145,7 +148,7 @@ class RecurrentDecoder(nn.Module, ABC):
         self, x: Float[Tensor, "B T D"], padding_mask: Bool[Tensor, "B T"]
     ) -> tuple[Packing, Float[Tensor, "P D"], list[Float[Tensor, "#P #D"]]]:
         """Pack rows of one sequence each, and sample dropout masks for the input, between layers and for the output."""
-        # Only the positions are used, so `causal` has no effect: a stack of one direction is causal in any case.
+        # `causal` has no effect, because only the positions are used: a stack of one direction is always causal.
         mask = AttentionMask(padding_mask, padding_mask.size(1), causal=False)
         packing = Packing(padding_mask, mask.query_positions)
         packed = packing.pack(x)
@@ -167,7 +170,7 @@ class PlainDecoder(RecurrentDecoder):
 
     def step(self, x: Tensor, source: EncodedSource, state: DecoderState, dropout: Sequence[Tensor]) -> DecoderState:
         first, *between, last = dropout
-        # With input feeding, the layers know what was attended to before, and therefore what is already translated.
+        # Input feeding shows the layers what was attended to before, and so what has already been translated.
         x = torch.cat([x * first, state.output], dim=-1) if self.input_feeding else x * first
         # A step is a packed batch whose sequences all have one token.
         hidden, layers = self.stack.advance(x, torch.tensor([len(x)]), state.layers, between)
@@ -180,7 +183,7 @@ class PlainDecoder(RecurrentDecoder):
         if self.input_feeding:
             return super().forward(x, padding_mask, source, state)
         packing, packed, (first, *between, last) = self.packed(x, padding_mask)
-        # No step needs the output of the previous one: all steps of a layer are one call of torch's kernel.
+        # No step needs the previous output, so one call of torch's kernel computes all steps of a layer.
         before = state.select(packing.rows).layers
         hidden, _ = self.stack.advance(packed * first, packing.batch_sizes, before, between)
         return self.attend(packing.unpack(hidden), source) * packing.unpack(last)
@@ -199,7 +202,7 @@ class LuongDecoder(PlainDecoder):
         self.combine = nn.Linear(2 * config.d_model, config.d_model, bias=False)
         self.input_feeding = config.input_feeding
         if self.input_feeding:
-            # Replaced after the other layers are initialised, so that a seed gives the same weights in every version.
+            # Created again, after the other layers, so that a seed gives the same weights in every version of heedful.
             self.stack = RecurrentStack(config, inputs=2 * config.d_model)
 
     def attend(self, hidden: Float[Tensor, "R T D"], source: EncodedSource) -> Float[Tensor, "R T D"]:
@@ -209,7 +212,7 @@ class LuongDecoder(PlainDecoder):
 
 
 class BahdanauDecoder(RecurrentDecoder):
-    """Recurrent decoder with attention before its layers, computed from its last state (Bahdanau et al. 2015, A.2).
+    """Recurrent decoder with attention before its layers; the query is the last state (Bahdanau et al. 2015, A.2).
 
     The output is tanh(W [hidden; embedding; context]), in place of the paper's maxout.
     """

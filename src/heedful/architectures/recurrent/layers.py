@@ -1,8 +1,8 @@
 """Recurrent layers: stacks of Elman networks, LSTM or GRU over packed sequences, on torch's kernels.
 
-The state of a layer has M vectors (the hidden state and, in an LSTM, the memory cell) in each of N directions.
+The state of a layer consists of M vectors (the hidden state and, in an LSTM, the memory cell) in each of N directions.
 
-B batch, T tokens, D model, P packed tokens, I inputs of a layer, Q sequences, R rows, U units of a direction.
+B batch, T tokens, D model, P packed tokens, L steps, I inputs of a layer, Q sequences, R rows, U units of a direction.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,16 +31,16 @@ class Packing:
     """Order of the real tokens in a padded batch, by step and then by sequence, as in torch's `PackedSequence`.
 
     A sequence is a row without its padding, or one of several documents in a row. The longest sequences come first, so
-    that the sequences with a token at a step are the first ones.
+    the sequences that have a token at a given step are always the first ones.
 
     Args:
         padding_mask: True for real tokens.
-        positions: the position of each token in its document, from 0.
+        positions: The position of each token in its document, from 0.
 
     Attributes:
-        rows: the row of each sequence.
-        batch_sizes: the number of sequences with a token at each step; on the CPU, as torch requires.
-        sequence: the index of the sequence of each packed token.
+        rows: The row of each sequence.
+        batch_sizes: The number of sequences with a token at each step; on the CPU, as torch requires.
+        sequence: The index of the sequence of each packed token.
     """
 
     def __init__(self, padding_mask: Bool[Tensor, "B T"], positions: Int[Tensor, "B T"]) -> None:
@@ -75,11 +75,11 @@ class RecurrentLayer(nn.Module):
     """Recurrent layer in one direction or in both, over packed sequences.
 
     Recurrent matrices are initially orthogonal, input matrices uniform (Glorot & Bengio 2010), and biases zero, except
-    that of an LSTM's forget gate, which is 1 (Jozefowicz et al. 2015, section 2.2).
+    an LSTM's forget gate bias, which is 1 (Jozefowicz et al. 2015, section 2.2).
 
     Args:
-        config: the model configuration.
-        inputs: the size of the input vectors.
+        config: The model configuration.
+        inputs: The size of the input vectors.
         directions: 1, or 2 for a layer that reads forwards and backwards, with half of the units in each direction.
     """
 
@@ -115,7 +115,7 @@ class RecurrentLayer(nn.Module):
         self, x: Float[Tensor, "P I"], batch_sizes: Int[Tensor, " L"], state: Float[Tensor, "M N Q U"]
     ) -> tuple[Float[Tensor, "P D"], Float[Tensor, "M N Q U"]]:
         """Compute the hidden state at each token of packed sequences, and the last state of each sequence."""
-        # For torch the state of an LSTM is a pair (N Q U each), of other cells one tensor.
+        # In torch, the state of an LSTM is a pair of tensors (N Q U each); other cells have one tensor.
         before = tuple(state) if self.vectors == 2 else state[0]
         out, after = self.rnn(PackedSequence(self.norm(x), batch_sizes), before)
         hidden = self.hidden(out.data)
@@ -129,21 +129,21 @@ def gate(
     before: Float[Tensor, "N U"],
     hidden: Float[Tensor, "T D"],
 ) -> Float[Tensor, "T D"]:
-    """Compute the values of a gate (from 0 to 1) over one sequence; torch's kernels do not return these values.
+    """Compute the values of a gate, from 0 to 1, for each token of a sequence; torch's kernels do not return them.
 
     Args:
-        layer: the layer.
-        name: the name of the gate, one of `layer.gates`.
-        x: the inputs of the layer.
-        before: the hidden state of each direction before its first token.
-        hidden: the hidden states of the layer for these inputs, of both directions side by side.
+        layer: The layer.
+        name: The name of the gate, one of `layer.gates`.
+        x: The inputs of the layer.
+        before: The hidden state of each direction before the first token that it reads.
+        hidden: The hidden states of the layer for these inputs, with the directions concatenated.
     """
     weights = dict(layer.rnn.named_parameters())
     # torch stacks the matrices of all gates, U rows each.
     rows = slice(layer.gates[name] * layer.units, (layer.gates[name] + 1) * layer.units)
     values = []
     for suffix, first, states in zip(("_l0", "_l0_reverse"), before, hidden.chunk(len(before), dim=1), strict=False):
-        # A gate depends on the previous hidden state: in the backward direction, on that of the next token.
+        # A gate depends on the previous hidden state, which in the backward direction belongs to the next token.
         backwards = suffix == "_l0_reverse"
         history = torch.cat([first[None], states.flip(0) if backwards else states])[:-1]
         previous = history.flip(0) if backwards else history
@@ -163,7 +163,7 @@ class RecurrentCache:
         self.states = [state[:, :, rows] for state in self.states]
 
     def update(self, rows: Int[Tensor, " Q"], states: Sequence[Float[Tensor, "M N Q U"]]) -> None:
-        """Replace the states of some rows, each of which occurs once."""
+        """Replace the states of some rows; no row may occur twice."""
         # Not in place, because the backward pass may need the previous states.
         self.states = [old.index_copy(2, rows, new) for old, new in zip(self.states, states, strict=True)]
 
@@ -171,7 +171,7 @@ class RecurrentCache:
 class RecurrentDropout(Dropout):
     """Dropout between recurrent layers, not on their states, with a new mask for each token or for each sequence.
 
-    With one mask for all steps of a sequence, the dropout is variational (Gal & Ghahramani 2016).
+    One mask for all tokens of a sequence is variational dropout (Gal & Ghahramani 2016).
     """
 
     def __init__(self, config: RecurrentConfig) -> None:
@@ -181,7 +181,7 @@ class RecurrentDropout(Dropout):
     def masks(self, packing: Packing, like: Float[Tensor, "P D"], count: int) -> list[Float[Tensor, "#P #D"]]:
         """Sample `count` dropout masks, for the input of a stack, between its layers and for its output.
 
-        In evaluation mode, or without dropout, they are 1.
+        In evaluation mode, or if p is 0, the masks are 1.
         """
         if not self.training or self.p == 0:
             return [like.new_ones(1, 1).expand(len(like), 1)] * count
@@ -198,9 +198,9 @@ class RecurrentStack(nn.Module):
     Padding is not processed: the real tokens are packed.
 
     Args:
-        config: the model configuration.
+        config: The model configuration.
         directions: 1, or 2 for layers that read forwards and backwards.
-        inputs: the size of the input vectors, by default d_model.
+        inputs: The size of the input vectors, by default d_model.
     """
 
     def __init__(self, config: RecurrentConfig, directions: int = 1, inputs: int | None = None) -> None:
@@ -212,12 +212,12 @@ class RecurrentStack(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T D"], mask: AttentionMask, cache: RecurrentCache | None = None
     ) -> Float[Tensor, "B T D"]:
-        """Compute the hidden states of padded rows of embedded tokens; each document in a row starts from zeros.
+        """Compute the hidden states of padded rows of embedded tokens; without a cache, documents start from zeros.
 
         Args:
-            x: the last T tokens of each row.
-            mask: which tokens are real, and where documents begin.
-            cache: the states after earlier tokens, which are updated.
+            x: The last T tokens of each row.
+            mask: Which tokens are real, and where documents begin.
+            cache: The states after earlier tokens, updated in place. With a cache, a row has one sequence.
         """
         packing = Packing(mask.padding_mask[:, -x.size(1) :], mask.query_positions)
         states = cache.states if cache else self.begin(len(x)).states  # M N R U for each layer
@@ -243,13 +243,13 @@ class RecurrentStack(nn.Module):
         before: Sequence[Float[Tensor, "M N Q U"]],
         dropout: Sequence[Float[Tensor, "#P #D"]],
     ) -> tuple[Float[Tensor, "P D"], list[Float[Tensor, "M N Q U"]]]:
-        """Compute the last layer's hidden states for packed sequences, and the state of each layer after them.
+        """Compute the last layer's hidden states for packed sequences, and each layer's state at the end of them.
 
         Args:
-            x: the input vectors.
-            batch_sizes: the number of sequences at each step, see `Packing`.
-            before: the state of each layer before the sequences.
-            dropout: the dropout masks of the inputs of all layers except the first.
+            x: The input vectors.
+            batch_sizes: The number of sequences at each step, see `Packing`.
+            before: The state of each layer before the sequences.
+            dropout: The dropout masks of the inputs of all layers except the first.
         """
         after = []
         for layer, state, mask in zip(self.layers, before, (1, *dropout), strict=True):

@@ -29,7 +29,7 @@ class RecurrentEncoder(Backbone[InputLayerType]):
 
 
 class RecurrentLanguageBackbone(Backbone[InputLayerType]):
-    """Recurrent backbone of language models, from left to right: a hidden state depends only on earlier tokens."""
+    """Recurrent backbone of language models, from left to right: a hidden state does not depend on later tokens."""
 
     causal = True
     pooling = "last"
@@ -39,7 +39,7 @@ class RecurrentLanguageBackbone(Backbone[InputLayerType]):
 
 
 class Bridge(nn.Module):
-    """Bridge from the last state of an encoder layer to the first state of a decoder layer: a linear map per vector.
+    """Bridge from the final state of an encoder layer to the initial state of a decoder layer: a linear map per vector.
 
     Hidden states pass through tanh (Bahdanau et al. 2015, appendix A.2.2), but the memory cells of an LSTM do not.
     """
@@ -66,7 +66,7 @@ class RecurrentEncoderDecoder(SourceToTarget):
         super().__init__()
         self.add_embeddings(config, source, target_vocab)
         self.encoder = RecurrentStack(config, directions=1 + config.bidirectional)
-        # The decoder starts from the last states of the encoder, mapped because their directions may differ.
+        # The decoder starts from the encoder's final states, mapped because the two may differ in their directions.
         self.bridges = nn.ModuleList(Bridge(config) for _ in range(config.layers))
         self.decoder = DECODERS[config.attention](config)
         self.add_output(config, target_vocab)
@@ -78,7 +78,7 @@ class RecurrentEncoderDecoder(SourceToTarget):
         target: Int[Tensor, "B T"],
         target_padding_mask: Bool[Tensor, "B T"],
     ) -> Float[Tensor, "B T D"]:
-        # Embedding the target first fixes the order in which gradients of a tied matrix are summed, to the last bit.
+        # The target is always embedded first, because the order of summing a tied matrix's gradients affects rounding.
         x = self.target_embedding(target)
         return self.decoder(x, target_padding_mask, *self.encode(source, source_padding_mask))
 
@@ -121,7 +121,7 @@ class RecurrentDecodingState:
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
         self.state = self.state.select(rows)
-        # As long as no row changes its sentence, the source is left as it is: copying it at each step would be slow.
+        # The source is copied only if a row changes its sentence: copying it at every step would be slow.
         sentences = self.sentences[rows]
         if not torch.equal(sentences, self.sentences):
             self.source, self.sentences = self.source.select(rows), sentences

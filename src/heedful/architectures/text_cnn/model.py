@@ -18,8 +18,8 @@ from heedful.nn.spacing import Spacing, centred_windows
 class TextCNNStack(nn.Module):
     """Layer of parallel convolutions with ReLU, one per kernel size.
 
-    Each window is centred on a token, with zeros beyond the ends of the text. Kim (2014) also has windows whose centre
-    is outside the text.
+    Each window is centred on a token, with zeros beyond the ends of the text. In Kim (2014), windows are also centred
+    outside the text.
     """
 
     parameter_kind = "convolutions"
@@ -31,7 +31,7 @@ class TextCNNStack(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T D"], mask: AttentionMask, cache: None = None) -> Float[Tensor, "B T H"]:
         del cache
-        # The zeros between documents are so many that not even the widest kernel covers tokens of two documents.
+        # There are enough zeros between documents that even the widest kernel never covers tokens of two documents.
         spacing = Spacing(mask.padding_mask, mask.query_positions, max(self.sizes) - 1)
         tokens = spacing.spread(x)
         # Convolutions are linear layers over windows, B C size*D to B C filters.
@@ -58,7 +58,7 @@ class MultichannelEmbedding(Embedding):
 
 
 class TextCNN(Backbone[InputLayer]):
-    """Backbone of a text CNN: computes the outputs of all filters at each token, which are max-pooled over the text."""
+    """Backbone of a text CNN: one value per filter at each token; the pooling is the maximum over the text."""
 
     causal = False
     pooling = "max"

@@ -41,7 +41,7 @@ NORMS: dict[str, Callable[[ModelConfig], nn.Module]] = {"layer": layer_norm, "rm
 class Residual(nn.Module):
     """Residual connection around a sublayer: x + f(x), so that gradients can bypass f (section 3.1).
 
-    With `model.residual = false`, the result is only f(x), to show what the connection is for.
+    With `model.residual = false`, the result is only f(x), for experiments that show what the connection is for.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -59,7 +59,7 @@ class PostNorm(Residual):
     """Post-norm residual connection: Norm(x + Dropout(f(x))), as in Vaswani et al. (2017, sections 3.1 and 5.4)."""
 
     def forward(self, x: Float[Tensor, "B T D"], f: Sublayer) -> Float[Tensor, "B T D"]:
-        # Every gradient passes through the norm: deep stacks diverge without learning-rate warm-up.
+        # Every gradient passes through the norm, so deep stacks diverge without learning-rate warm-up.
         return self.norm(self.add(x, self.dropout(f(x))))
 
 
@@ -67,7 +67,7 @@ class PreNorm(Residual):
     """Pre-norm residual connection: x + Dropout(f(Norm(x))), which trains without warm-up (Xiong et al. 2020)."""
 
     def forward(self, x: Float[Tensor, "B T D"], f: Sublayer) -> Float[Tensor, "B T D"]:
-        # From the first block to the last, x is only added to: gradients reach every block unchanged.
+        # Blocks only add to x, so the gradient of the output also reaches every block unchanged.
         return self.add(x, self.dropout(f(self.norm(x))))
 
 
@@ -89,7 +89,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_tanh": partial(F.gelu, approximate="tanh"),  # GPT-2
     "quick_gelu": quick_gelu,  # CLIP
     "silu": F.silu,  # or swish, x sigmoid(x) (Elfwing et al. 2017), as in models trained with Marian
-    "identity": nn.Identity(),  # a linear network, to show what the others are for
+    "identity": nn.Identity(),  # a linear network, for experiments that show what a nonlinearity is for
 }
 
 
@@ -158,7 +158,7 @@ class Block(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T D"], inputs: SelfAttentionInputs, cache: Cache = NO_CACHE
     ) -> Float[Tensor, "B T D"]:
-        # The residual connection applies its norm before or after the sublayer.
+        # The residual connections also apply the norm: before the sublayer (pre-norm) or after it (post-norm).
         x = self.self_residual(x, lambda h: self_attend(self.self_attention, h, inputs, cache))
         return self.feed_residual(x, self.feed_forward)
 
@@ -184,14 +184,14 @@ class DecoderBlock(nn.Module):
         """Compute the hidden states of target tokens.
 
         Args:
-            x: the target tokens.
-            inputs: attention bias and positions of the self-attention.
-            source: keys (B G S K) and values (B G S U) of this block's cross-attention, projected from the source.
-            source_bias: attention bias that masks the padding of the source.
-            cache: the KV cache with the previous target tokens.
+            x: The hidden states of T target tokens.
+            inputs: The attention bias and the rotation of the self-attention.
+            source: Keys (B G S K) and values (B G S U) of this block's cross-attention, projected from the source.
+            source_bias: Attention bias that masks the padding of the source.
+            cache: The KV cache of the self-attention, with the previous target tokens.
         """
         x = self.self_residual(x, lambda h: self_attend(self.self_attention, h, inputs, cache))
-        # Queries are target tokens. A search projects the keys and values of the source once, not at every step.
+        # Keys and values come from the source, so a search projects them once, not at every step.
         x = self.cross_residual(
             x, lambda h: self.cross_attention(self.cross_attention.queries(h), *source, source_bias)
         )
@@ -199,7 +199,7 @@ class DecoderBlock(nn.Module):
 
 
 class TransformerStack(BlockStack):
-    """Base class of encoder and decoder: positions and dropout before the blocks.
+    """Base class of encoder and decoder: positions, an optional norm and dropout before the blocks.
 
     A pre-norm stack also has a norm after the blocks.
     """
@@ -270,9 +270,9 @@ class DecoderCache:
     """Cache of a decoder during a search, so that each source and target token is projected once.
 
     Attributes:
-        source_bias: the attention bias that masks the padding of the source.
-        source: keys and values of the source for each block's cross-attention.
-        target: the KV cache of each block's self-attention.
+        source_bias: The attention bias that masks the padding of the source.
+        source: Keys and values of the source for each block's cross-attention.
+        target: The KV cache of each block's self-attention.
     """
 
     def __init__(self, encoded: EncoderOutput, projected: list[KeysValues]) -> None:
@@ -309,7 +309,7 @@ class Decoder(TransformerStack):
         mask = AttentionMask(padding_mask, x.size(1), causal=True)
         x = self.embed(x, mask.query_positions, mask.length)
         inputs = mask.inputs(self.positions, x)
-        # The source is projected block by block, so that without gradients only one projection is in memory.
+        # The source is projected block by block: without gradients, only one block's projection is in memory at a time.
         for block, source in zip(self.blocks, self.keys_values(encoded), strict=True):
             x = block(x, inputs, source, encoded.attention_bias)
         return self.norm(x)
@@ -323,9 +323,9 @@ class Decoder(TransformerStack):
         return DecoderCache(encoded, list(self.keys_values(encoded)))
 
     def step(self, x: Float[Tensor, "B W D"], lanes: BeamLanes, cache: DecoderCache) -> Float[Tensor, "B W D"]:
-        """Compute the hidden states of one new token in each lane, from the tokens in the cache."""
+        """Compute the hidden states of one new token in each lane; the cache contains the tokens before it."""
         x = self.embed(x, lanes.query_positions, lanes.length + 1)
-        # The W hypotheses of a sentence are queries of one attention, over the keys that they share.
+        # The W new tokens of a sentence are queries of one attention; the mask limits each to the keys of its lane.
         inputs = lanes.append(self.positions, x)
         for block, source, target in zip(self.blocks, cache.source, cache.target, strict=True):
             x = block(x, inputs, source, cache.source_bias, target)

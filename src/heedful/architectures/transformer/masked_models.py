@@ -1,6 +1,6 @@
 """Encoders that predict masked inputs: the tokens of a text (BERT) and the patches of an image (SimMIM).
 
-B batch, S tokens, D model, V vocabulary; H height, W width, C channels, R rows and Q columns of patches, F pixels of a
+B batch, S tokens, D model, V vocabulary; H height, W width, C channels, R rows and Q columns of patches, F values of a
 patch.
 """
 
@@ -32,7 +32,7 @@ class Transform(nn.Module):
         self.norm = NORMS[config.normalization](config)
 
     def forward(self, x: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        # Maps hidden states to the space of the embeddings, which are the rows of a tied output projection.
+        # A tied output projection compares the result with the embeddings, so it has to be in their space.
         return self.norm(F.gelu(self.dense(x)))
 
 
@@ -52,7 +52,7 @@ class NextSentenceHead(nn.Module):
 class MaskedLanguageModel(BackboneModel):
     """Masked language model (BERT, Devlin et al. 2019, section 3.1): an encoder with a head for masked tokens.
 
-    With pairs of passages it also has a head for next-sentence prediction.
+    With `pairs`, for training on pairs of passages, it also has a head for next-sentence prediction.
     """
 
     def __init__(self, config: ModelConfig, vocab: int, *, pairs: bool) -> None:

@@ -59,9 +59,9 @@ class EncoderDecoder(SourceToTarget):
     """Encoder-decoder Transformer: encodes a source text and predicts the tokens of a target text (section 3.1).
 
     Args:
-        config: the settings of the model.
-        source: the size of the source vocabulary, or the input layer of another source, such as an image.
-        target_vocab: the size of the target vocabulary.
+        config: The settings of the model.
+        source: The size of the source vocabulary, or the input layer of another source, such as an image.
+        target_vocab: The size of the target vocabulary.
     """
 
     has_segments = False
@@ -86,7 +86,7 @@ class EncoderDecoder(SourceToTarget):
         target_padding_mask: Bool[Tensor, "B T"],
     ) -> Float[Tensor, "B T D"]:
         """Compute the last hidden states of the decoder, for a loss that is fused with the output projection."""
-        # Embedding the target first fixes the order in which gradients of a tied matrix are summed, to the last bit.
+        # The target is always embedded first, because the order of summing a tied matrix's gradients affects rounding.
         x = self.target_embedding(target)
         return self.decoder(x, target_padding_mask, self.encode(source, source_padding_mask))
 
@@ -120,7 +120,7 @@ class EncoderDecoderState:
     """Decoding state of an encoder-decoder, without gradients: the cache of its decoder, and beam lanes.
 
     The hypotheses of a sentence are side by side in the token dimension, and `BeamLanes` masks them from each other.
-    Therefore the cache has one row for each sentence instead of each hypothesis, and its columns are those of the mask.
+    Therefore the cache has a row for each sentence, not for each hypothesis, and the same columns as the mask.
     """
 
     def __init__(self, model: EncoderDecoder, encoded: EncoderOutput) -> None:
@@ -132,15 +132,15 @@ class EncoderDecoderState:
 
     @torch.no_grad()
     def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
-        # R = sentences x lanes to (sentences, lanes), which are B T in training.
+        # (sentences x lanes,) to (sentences, lanes): the lanes take the place of target tokens in training.
         x = self.model.target_embedding(tokens.unflatten(0, (-1, self.lanes.width)))
         return self.model.output(self.model.decoder.step(x, self.lanes, self.cache).flatten(0, 1))
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
         """Keep, reorder or repeat the rows of the decoding state.
 
-        Keys and values are copied only if the sentences or their order change, or if no lane attends to at least half
-        of them any more.
+        Keys and values are copied only if the sentences or their order change, or to drop tokens to which no lane
+        attends any more, once these are at least half of the tokens of every sentence.
         """
         sentences = self.lanes.select(rows)
         if not torch.equal(sentences, torch.arange(self.sentences, device=sentences.device)):
@@ -153,7 +153,7 @@ class EncoderDecoderState:
 
 @dataclass(frozen=True)
 class Convention:
-    """Convention for counting the parameters in Table 3 of Vaswani et al. (2017), which omits the vocabulary size."""
+    """Convention for counting the parameters in Table 3 of Vaswani et al. (2017), where no vocabulary size is given."""
 
     name: str
     vocab: int
@@ -166,8 +166,8 @@ class Convention:
         return counts.total + self.further_rows * config.d_model
 
 
-# The first public tensor2tensor (June 2017) has 40,960 rows for `vocab.bpe.32000`, biases on every projection, and adds
-# one of 32 vectors, one for each target language, to every input of the encoder.
+# The first public tensor2tensor (June 2017) has 40,960 rows for `vocab.bpe.32000`, biases on every projection, and
+# adds to every input of the encoder the vector of the target language, from a table of 32.
 CONVENTIONS = (
     Convention("the paper's text", vocab=37_000, attention_bias=False),
     Convention("the authors' first code", vocab=40_960, attention_bias=True, further_rows=32),

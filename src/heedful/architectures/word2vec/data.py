@@ -46,7 +46,7 @@ def prepare_words(
 ) -> PreparedData[TokenStream]:
     """Return the words of a recipe's documents as a stored token stream, without words outside the vocabulary.
 
-    `options` contains the phrase thresholds; the other arguments are those of
+    `options` contains the phrase settings; the other arguments are as for
     `heedful.data.preparation.prepared_data.DataFolder`.
     """
     if given is None:
@@ -60,7 +60,7 @@ def prepare_words(
 
     def new_tokenizers() -> TokenizerPair:
         passes: list[Container[str]] = []
-        # Each pass joins words and the phrases of earlier passes: "new_york" and "times" in the second.
+        # Each pass can extend the phrases of earlier ones: the second may join "new_york" and "times".
         for threshold in () if recipe.tokenizer.path else options.phrases:
             words = documents(recipe.data.train, passes, DropReport())
             phrases = find_phrases(words, threshold, options.phrase_discount)
@@ -100,7 +100,7 @@ def prepare_words(
 def words_of(text: str, config: TokenizerConfig) -> list[str]:
     """Normalise a text and split it into words.
 
-    A pretokenized text is split at whitespace; from other texts, punctuation marks are dropped.
+    A pretokenized text is split only at whitespace. Punctuation marks are dropped from other texts.
     """
     if form := FORMS.get(config.normalization):
         text = unicodedata.normalize(form, text)
@@ -115,7 +115,7 @@ def frequent_words(counts: Counter[str], config: TokenizerConfig) -> Tokenizer:
     """Create a word tokenizer with the most frequent words, in order of frequency; code points break ties."""
     if not counts:
         raise InputError("the training text has no words; give other files")
-    # Its inputs are words separated by spaces.
+    # The tokenizer's inputs are words separated by spaces.
     spaced = replace(config, pretokenized=True)
     first = len(reserved(spaced))
     ranked = sorted(counts, key=lambda word: (-counts[word], word))[: config.vocab_size - first]
@@ -131,7 +131,7 @@ def encoded(documents: Iterable[Sequence[str]], tokenizer: Tokenizer) -> Iterato
 
 
 def vocabulary_phrases(tokenizer: Tokenizer, options: Word2VecConfig) -> list[Container[str]]:
-    """Return the vocabulary as the phrases of each pass, so that new texts are joined like the training text."""
+    """Return the vocabulary as the phrases of every pass, so that phrases in new texts are joined as in training."""
     return [frozenset(word_numbers(tokenizer))] * len(options.phrases)
 
 
@@ -141,13 +141,13 @@ def word_numbers(tokenizer: Tokenizer) -> dict[str, int]:
 
 
 JOINER = "_"
-MAX_PAIRS = 1 << 22  # word pairs that are counted at a time; if there are more, the rarest are dropped
+MAX_PAIRS = 1 << 22  # distinct word pairs in memory while they are counted; if there are more, the rarest are dropped
 
 
 def join(words: Sequence[str], phrases: Container[str]) -> list[str]:
     """Join the neighbouring words of a document that form a phrase, from left to right.
 
-    A new phrase is not joined to the next word: further passes form longer phrases.
+    A new phrase is not joined to the next word in the same pass; further passes form longer phrases.
     """
     joined: list[str] = []
     is_open = False  # True if the last word of `joined` may begin a phrase
@@ -169,9 +169,9 @@ def join_all(documents: Iterable[Sequence[str]], passes: Sequence[Container[str]
 def find_phrases(documents: Iterable[Sequence[str]], threshold: float, discount: int) -> frozenset[str]:
     """Find the pairs of neighbouring words whose score is above a threshold; return them joined, as in "new_york".
 
-    score(a, b) = (count(ab) - discount) / (count(a) count(b)) x N, formula 6 of the paper times the number N of words,
-    as in the authors' program, so that a threshold applies to texts of any size. The discount prevents phrases of rare
-    words.
+    score(a, b) = (count(ab) - discount) / (count(a) count(b)) x N, formula 6 of Mikolov et al. (2013b) times the number
+    N of words, as in the authors' program, so that a threshold applies to texts of any size. The discount prevents
+    phrases of rare words.
     """
     words: Counter[str] = Counter()
     pair_counts: Counter[tuple[str, str]] = Counter()
@@ -191,17 +191,20 @@ def find_phrases(documents: Iterable[Sequence[str]], threshold: float, discount:
 
 
 class HuffmanCodes(NamedTuple):
-    """Path of each word from the root of a binary tree: its inner nodes, and the branch at each of them."""
+    """Path of each word from the root of a binary tree: the inner nodes on it, and the branch at each of them.
+
+    P is the length of the longest path.
+    """
 
     nodes: np.ndarray  # (V, P) int64: the numbers, from 0, of the inner nodes, the root first; padded with 0
-    branches: np.ndarray  # (V, P) bool: the code of the word
-    lengths: np.ndarray  # (V,) int64
+    branches: np.ndarray  # (V, P) bool: the code of the word, True for the second child; padded with False
+    lengths: np.ndarray  # (V,) int64: the length of the path of each word
 
 
 def huffman_codes(counts: np.ndarray) -> HuffmanCodes:
-    """Build the Huffman tree of words: frequent words have short codes, and words that do not occur have none."""
+    """Build the Huffman codes of words: frequent words have short codes, and words that do not occur have none."""
     words = np.flatnonzero(counts).tolist()
-    # The number of the word or node breaks ties, so that the tree depends only on the counts.
+    # The number of the word or inner node breaks ties, so that the tree depends only on the counts.
     heap = [(int(counts[word]), word) for word in words]
     heapify(heap)
     parent: dict[int, tuple[int, bool]] = {}  # the keys are numbers of words, and V + n for inner node n
@@ -210,7 +213,7 @@ def huffman_codes(counts: np.ndarray) -> HuffmanCodes:
         first, low = heappop(heap)
         second, high = heap[0]
         parent[low], parent[high] = (inner, False), (inner, True)
-        # The two rarest become one node, whose count is their sum.
+        # The two rarest become the children of a new node, whose count is the sum of their counts.
         heapreplace(heap, (first + second, len(counts) + inner))
         inner += 1
     paths = {}
@@ -250,7 +253,7 @@ class WordWindows:
 def count_words(ids: np.ndarray, vocab_size: int) -> np.ndarray:
     """Return the number of occurrences of each word in a stream, int64, (V,); special tokens have the count 0."""
     counts = np.zeros(vocab_size, np.int64)
-    # The stream is mapped from a file; `bincount` would convert all of it to int64 in memory at once.
+    # The stream is mapped from a file, and `bincount` would convert all of it to int64 in memory at once.
     for begin in range(0, len(ids), BLOCK):
         counts += np.bincount(ids[begin : begin + BLOCK], minlength=vocab_size)
     counts[: EOS + 1] = 0
@@ -273,15 +276,15 @@ def draw_windows(
 ) -> WordWindows:
     """Sample which words are kept, and the window of each: 1 to `window` words on either side.
 
-    Both depend only on the key and the position of a word, so that batches of any size have the same windows. Windows
-    end at the borders of documents and pieces of text, and extend across words that are not kept.
+    Both depend only on the key and the position of a word, so that the windows do not depend on the batch size. Windows
+    end at the borders of documents and of pieces of text. Words that are not kept are skipped, not counted.
 
     Args:
         ids: Tokens of consecutive pieces of text, in which <eos> ends a document, shape (T,).
         positions: The position of each token in its stream, shape (T,).
         piece: The number of tokens in a piece; the last piece may have fewer.
-        keep: The probability with which each word is kept, from `keep_probabilities`.
-        window: Maximum window size.
+        keep: The probability with which each word is kept, (V,), from `keep_probabilities`.
+        window: The maximum number of context words on either side.
         key: Seed and epoch.
     """
     # The upper 32 bits of a word's random number decide whether it is kept, the lower 32 the size of its window.
@@ -291,7 +294,7 @@ def draw_windows(
     ends = ids == EOS
     ends[piece - 1 :: piece] = True
     document = (np.cumsum(ends) - ends)[is_kept]  # the number of the document of each kept word
-    # Positions count only kept words: the first and the last one of a document limit its windows.
+    # From here on, indices count only kept words. The first and last kept word of a document limit its windows.
     order = np.arange(len(document))
     starts = np.flatnonzero(np.diff(document, prepend=-1))
     lengths = np.diff(starts, append=len(document))
@@ -303,11 +306,11 @@ def draw_windows(
 def pairs(windows: WordWindows) -> tuple[np.ndarray, np.ndarray]:
     """Return all pairs of a centre word and a context word in its window, as two arrays of indices into the batch.
 
-    Both arrays are int64, (pairs,), ordered by the index of the centre word, then by that of the context word.
+    Both arrays are int64, (pairs,), ordered by the index of the centre word, then by the index of the context word.
     """
     centres = np.repeat(np.arange(len(windows.words)), windows.sizes)
     firsts = np.cumsum(windows.sizes) - windows.sizes
-    # Steps run from -before to after - 1; those of 0 and more are increased by 1, which skips the centre word.
+    # Steps run from -before to after - 1; steps of 0 or more are increased by 1, which skips the centre word.
     step = np.arange(len(centres)) - np.repeat(firsts, windows.sizes) - np.repeat(windows.before, windows.sizes)
     return centres, centres + step + (step >= 0)
 
@@ -333,9 +336,9 @@ class NoiseDistribution:
 def alias_table(probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Build the alias table of a distribution: column i contains item i up to a threshold, then one other item.
 
-    Returns the thresholds, float64, and the other items, int64, both (V,).
+    Return the thresholds, float64, and the other items, int64, both (V,).
     """
-    # Each column has probability 1 / V: the columns of items with less are filled up with items that have more.
+    # Each column has probability 1 / V: items with less share their columns with items that have more.
     threshold = probabilities * len(probabilities)
     alias = np.arange(len(probabilities))
     small = np.flatnonzero(threshold < 1).tolist()
@@ -354,17 +357,18 @@ def alias_table(probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 class WordBlocks:
     """Blocks of consecutive words and their contexts, so that one matrix multiplication scores many pairs.
 
-    B blocks, L words in a block, C = window + L + window words around it. The padding of the last block has no context.
+    B blocks, L words in a block, C = window + L + window words in and around it. Padding in the last block has no
+    context words.
     """
 
     words: np.ndarray  # (B, L) int64
     around: np.ndarray  # (B, C) int64: the words of the block with those before and after it
     in_window: np.ndarray  # (B, C, L) bool: True where a word is in the window of a word of the block
-    sizes: np.ndarray  # (B, L) int64: the number of context words
+    sizes: np.ndarray  # (B, L) int64: the number of context words of each word
 
 
 def blocks(windows: WordWindows, window: int, length: int) -> WordBlocks:
-    """Split the words of a batch into one or more blocks of `length` words, which together cover all pairs of words."""
+    """Split a batch into one or more blocks of `length` words, which together contain the same pairs as `pairs`."""
     # Scoring pair by pair would read each vector many times. The vectors of a block and of the words around it are two
     # matrices, whose product contains all scores, and `in_window` selects the scores of pairs.
     count = len(windows.words)

@@ -27,7 +27,7 @@ class WordTable(nn.Module):
 
 
 class Word2Vec(Model):
-    """Two vectors for each word: the word vectors in `embedding` predict the words whose vectors are in `output`.
+    """word2vec model: each word has a word vector, in `embedding`, and a vector for predicting it, in `output`.
 
     In skip-gram, a centre word predicts each word of its context; in CBOW, the mean of a context predicts the centre
     word. With hierarchical softmax, the rows of `output` belong to the inner nodes of the Huffman tree.

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from heedful.checkpoint.load import LoadedModel
-from heedful.convert.exporter import Agreement
+from heedful.convert.exporter import CONTINUATION_TOKENS, PROMPT_CHARACTERS, Agreement
 from heedful.convert.onnx.settings import EXAMPLES
 from heedful.data.readers.labelled import Standardisation
 from heedful.predictors.generator import Generator
@@ -23,9 +23,8 @@ from heedful.text.sequences import batches, sequence
 T = TypeVar("T")
 
 TITLE = "ONNX Runtime"
-PROMPT_CHARACTERS, CONTINUATION_TOKENS = 30, 50  # used to compare two GPTs
-TEXT_CHARACTERS = 4  # number read for each token of the context, because a document may be as long as a book
-COMPARED_INPUTS, COMPARED_TOKENS = 16, 8192  # at a time
+TEXT_CHARACTERS = 4  # characters of a text that are used, for each token of the context: a document may be a book
+COMPARED_INPUTS, COMPARED_TOKENS = 16, 8192  # in one batch
 CLASSES = ("classify", "tag", "fill")  # programs whose outputs are logits of classes or tokens
 NUMBERS = ("score", "encode", "compare_images")  # programs whose outputs are numbers, without a choice between them
 

@@ -53,7 +53,8 @@ def write(model: Model, folder: Path, precision: str) -> int:
         write_tokenizers(model, writer.path)
         for name, graph in graphs.items():
             write_graph(graph, writer.path / f"{name}.onnx")
-            # Check before quantisation, which changes outputs by more than rounding. Features have no trained weights.
+            # Check before quantisation, which changes outputs by more than rounding. The features graph, which has no
+            # trained weights, is not quantised.
             check_graph(graph, writer.path / f"{name}.onnx")
             if precision == "int8" and name != "features":
                 quantise(writer.path / f"{name}.onnx")

@@ -1,7 +1,8 @@
 """Model graphs for ONNX: modules that map tensors to tensors, each with example inputs for tracing.
 
 B batch, N source tokens or other inputs, T new tokens, P tokens in the cache, L blocks, G key and value heads, K key
-size, U value size, D model, V vocabulary, H height, W width, C channels, F features of a frame, S samples.
+size, U value size, D model, V vocabulary, H query heads or image height, W width, C channels, F features of a frame, S
+keys or samples.
 """
 
 from collections.abc import Mapping
@@ -101,7 +102,7 @@ class EncoderGraph(nn.Module):
 
 
 class DecoderGraph(nn.Module):
-    """Decoder of an encoder-decoder, which computes the logits after each of T new tokens and the extended cache."""
+    """Decoder of an encoder-decoder: it extends the cache by T new tokens, and computes the logits after each one."""
 
     def __init__(self, model: EncoderDecoder) -> None:
         super().__init__()
@@ -130,7 +131,10 @@ class DecoderGraph(nn.Module):
 
 
 class LanguageModelGraph(nn.Module):
-    """GPT, which computes the logits after each of T new tokens and the extended cache. Prompts are left-padded."""
+    """GPT: it extends the cache by T new tokens, and computes the logits after each one.
+
+    Prompts are padded on the left.
+    """
 
     def __init__(self, model: LanguageModel) -> None:
         super().__init__()

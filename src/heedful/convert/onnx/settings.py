@@ -57,13 +57,13 @@ def filler_settings(recipe: Recipe, tokenizers: TokenizerPair) -> dict[str, Any]
 def writer_settings(recipe: Recipe, tokenizers: TokenizerPair) -> dict[str, Any]:
     config: Any = recipe.model
     limits = [config.max_positions, config.max_target_positions or config.max_positions]
-    if config.positions not in ("learned", "sinusoidal"):  # the others have no table
+    if config.positions not in ("learned", "sinusoidal"):  # without a position table, which would limit the lengths
         limits = [MAX_SOURCE_TOKENS, MAX_SOURCE_TOKENS + recipe.decode.extra]
     return {
         **special_ids(tokenizers),
         "source_tokenizer": DEFINITION,
         "target_tokenizer": DEFINITION if tokenizers.joint else f"target/{DEFINITION}",
-        "suppressed_token_ids": [PAD, BOS],  # which the model never generates
+        "suppressed_token_ids": [PAD, BOS],  # tokens that the program must not generate
         "max_source_tokens": min(limits[0], MAX_SOURCE_TOKENS),
         "max_target_tokens": limits[1],
         "max_extra_tokens": recipe.decode.extra,  # how many more tokens an output may have than its source

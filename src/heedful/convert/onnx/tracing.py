@@ -18,7 +18,7 @@ from heedful.convert.exporter import MAX_ROUNDING
 from heedful.convert.onnx.graphs import Graph
 from heedful.errors import RunError
 
-MAX_FILE = 2**30  # bytes; as a graph file can have at most 2 GB, larger weights go into a separate file
+MAX_FILE = 2**30  # bytes of weights in a graph file, whose limit is 2 GB; larger weights go into a separate file
 
 
 def write_graph(graph: Graph, file: Path) -> None:
@@ -39,7 +39,7 @@ def write_graph(graph: Graph, file: Path) -> None:
 
 @contextmanager
 def without_internal_warnings() -> Iterator[None]:
-    """Hide what torch's exporter reports about its own code: deprecated names in it, and packages it could use."""
+    """Hide the warnings of torch's exporter about its own code, such as deprecated names, and optional packages."""
     log = logging.getLogger("torch.onnx")
     level = log.level
     log.setLevel(logging.ERROR)
@@ -53,7 +53,7 @@ def without_internal_warnings() -> Iterator[None]:
 
 
 def name_axes(traced: Any, graph: Graph) -> None:
-    """Give the dynamic dimensions, which have names such as s27, the names of the graph."""
+    """Rename the dynamic dimensions, which the trace names s27 and the like, to the names in `graph.axes`."""
     names: dict[str, str] = {}
     for value, axes in zip(traced.inputs, map(graph.axes.get, graph.inputs), strict=True):
         for index, name in (axes or {}).items():
@@ -78,8 +78,8 @@ def check_graph(graph: Graph, file: Path) -> None:
         RunError: An output differs by more than rounding.
     """
     generator = np.random.default_rng(1)
-    # A dimension that became a constant is detected by a size other than that of the trace. One new token is a search
-    # step; 0 stands for one more than in the example.
+    # The sizes differ from the trace, which detects dimensions that became constants. One new token is a search step;
+    # 0 stands for one more than in the example.
     sizes = {"batch": 3, "length": 5, "source": 4, "new": 1, "past": 4, "samples": 0}
     inputs: dict[str, Tensor] = {}
     for name, value in graph.inputs.items():

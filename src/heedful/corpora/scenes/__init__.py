@@ -22,7 +22,7 @@ LENGTHS = range(4, 21)  # number of English words, including punctuation
 
 
 def pair(languages: str, seed: int, index: int) -> ScenePair:
-    """Generate sentence pair number `index` of the scenes corpus `seed`; it depends on these arguments alone.
+    """Generate sentence pair `index` of the scenes corpus with seed `seed`; it depends on these arguments alone.
 
     The English sentence does not depend on the languages: en-de and en-zh have the same scenes.
     """
@@ -40,7 +40,7 @@ def pair(languages: str, seed: int, index: int) -> ScenePair:
 
 
 def generate(languages: str, count: int, seed: int, start: int = 0) -> Iterator[ScenePair]:
-    """Yield `count` sentence pairs of the corpus `seed`, beginning with number `start`; sentences may repeat."""
+    """Yield `count` sentence pairs of the corpus with seed `seed`, from number `start` on. Sentences may repeat."""
     for index in range(start, start + count):
         yield pair(languages, seed, index)
 

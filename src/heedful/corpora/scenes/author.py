@@ -31,7 +31,7 @@ PEOPLE, LIVING, PLACES, INSIDES, ROOMS, LANDMARKS, SURFACES = (
 DESTINATIONS = tuple(place for place in PLACES if place not in ROOMS)
 QUALITIES = {noun: tuple(quality for quality in ADJECTIVES if noun.kinds & quality.kinds) for noun in NOUNS}
 
-# Determiners; repeated ones are more likely. "owner" stands for a phrase for the owner, "" for no determiner.
+# Determiners; repeated ones are more likely. "owner" stands for a possessor such as "the man's", "" for no determiner.
 MANY = ("two", "three", "four", "five", "some", "many")
 POSSESSIVES = ("my", "our", "his", "her", "their", "owner")
 ANY = ("the",) * 10 + ("a",) * 3 + ("this", *POSSESSIVES, "owner", "two", "three", "some", "many")
@@ -47,7 +47,7 @@ FRAMES = ("transitive",) * 6 + ("intransitive",) * 3 + ("ditransitive",) * 2 + (
 VERBS_OF = {frame: tuple(verb for verb in VERBS if verb.frame == frame) for frame in (*FRAMES, "report", "copula")}
 TIMES_OF = {tense: tuple(time for time in TIMES if tense in time.tenses) for tense in (*TENSES["activity"], "present")}
 (BE,) = VERBS_OF["copula"]
-# Verbs of relative clauses about a noun: the noun is their subject, or their object.
+# Verbs of relative clauses about a noun, which is their subject (DOING) or their object (DONE).
 SIMPLE = (*VERBS_OF["intransitive"], *VERBS_OF["transitive"])
 DOING = {noun: tuple(verb for verb in SIMPLE if noun in verb.subjects) for noun in LIVING}
 DONE = {noun: tuple(verb for verb in SIMPLE if noun in verb.objects and "_" not in verb.chinese) for noun in NOUNS}
@@ -59,7 +59,7 @@ class Author:
 
     No noun or verb repeats unless no other is left, so that references are clear.
 
-    Only `random.random` is called, whose sequence the Python documentation guarantees for all versions.
+    Only `random.random` is called, because Python guarantees that its sequence is the same in all versions.
     """
 
     def __init__(self, rng: random.Random, strangers: bool):
@@ -175,7 +175,7 @@ class Author:
     def relate(self, phrase: Phrase, timed: bool) -> None:
         """Add a relative clause to a noun phrase, in which the noun is the subject or the object of a verb.
 
-        Unless `timed` is True, the clause has no time of its own, except for how often something happens.
+        Unless `timed` is True, the clause has no adverbial of time other than one of frequency.
         """
         phrase.determiner, phrase.owner, phrase.adjective = "the", None, None
         as_subject = phrase.noun in LIVING and self.chance(0.5)

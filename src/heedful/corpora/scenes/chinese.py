@@ -38,7 +38,7 @@ def _joined(scene: Scene, main: list[Word], second: Clause) -> list[Word]:
 
 
 def _clause(clause: Clause, is_news: bool = True) -> list[Word]:
-    """Express a clause; one that only identifies a thing or a moment is not news, and has no 了."""
+    """Express a clause. Unless `is_news` is True, it only identifies a thing or a moment, and has no 了."""
     subject = nominal(clause.subject, "subject")
     time = [] if clause.time is None else time_words(clause, clause.time.chinese)
     if clause.voice == "existential":
@@ -66,7 +66,7 @@ def _action(clause: Clause, is_news: bool) -> list[Word]:
         links.append(tense)
     if clause.verb.frame == "motion":
         links.append((clause.goal, "preposition"))
-    # The words of the verb: one before its object or "", the one that takes 了, and the rest.
+    # The words of the verb: a coverb before its object (or ""), the word that takes 了, and the rest.
     parts = clause.verb.chinese
     coverb, head, tail = (parts[0], parts[2], parts[3:]) if "_" in parts else ("", parts[0], parts[1:])
     if clause.goal is not None and clause.verb.frame == "motion":

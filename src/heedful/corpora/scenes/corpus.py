@@ -17,7 +17,7 @@ def divide(
 ) -> dict[str, list[T]]:
     """Split generated items with distinct text into "train", "valid" and "test", by a checksum of the text alone.
 
-    One text in 16 is for validation and another for testing, whatever the seed and the sizes: a training text of one
+    One text in 16 is for validation, and one in 16 for testing, whatever the seed and the sizes: a training text of one
     corpus is never a validation or test text of another.
 
     Args:
@@ -40,7 +40,7 @@ def divide(
 
 
 def corpus_files(languages: str, parts: Mapping[str, Sequence[ScenePair]]) -> dict[str, str]:
-    """Return the contents of the files of a scenes corpus, by name; line i of each file of a part belongs to pair i.
+    """Return the contents of the files of a scenes corpus, by name. Line i of each file of a part belongs to pair i.
 
     For the part "train" in "en-de", these are train.en and train.de with the text, train.words.en and train.words.de
     with its words separated by spaces, train.roles.en and train.roles.de with the role of each word, and train.align

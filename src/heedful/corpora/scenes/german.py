@@ -134,7 +134,10 @@ def _front(clause: Clause, order: Order) -> str:
 
 
 def _fields(clause: Clause) -> dict[str, list[Word]]:
-    """Return the fields of the middle in order: pronouns early, new things late, "nicht" before a predicate."""
+    """Return the fields of a clause by name, in the order of the middle.
+
+    Pronouns are early, new things are late, and "nicht" precedes a predicate.
+    """
     thing, goal, negation = clause.object, clause.goal, (clause, "negation")
     # A negation gives an indefinite phrase the article "kein", and is "nicht" elsewhere.
     indefinite = thing if isinstance(thing, Phrase) and thing.determiner in ("a", "") else None
@@ -241,7 +244,7 @@ def _auxiliary(clause: Clause) -> str:
 
 
 def nominal(item: Nominal | None, case: Case, role: str) -> list[Word]:
-    """Express a noun phrase in German, in a case and with the role of its noun; its relative clause is not included."""
+    """Express a noun phrase in German, without its relative clause, in a case and with the role of its noun."""
     if isinstance(item, Phrase):
         return _phrase(item, case, role, item.determiner)
     if isinstance(item, Pronoun):

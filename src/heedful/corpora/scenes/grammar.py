@@ -183,7 +183,7 @@ def also(author: Author) -> Scene:
 
 
 def _brief(author: Author, tense: str) -> Clause:
-    """Sample a clause with an action, without a separate time."""
+    """Sample a clause with an action, in a tense and without an adverbial of time."""
     action_tense = {"past progressive": "progressive", "present": "past"}.get(tense, tense)
     clause = author.action(action_tense, frames=BRIEF)
     clause.tense, clause.time, clause.time_first = tense, None, False

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import NamedTuple
 
-# Categories of nouns that take part in the same actions.
+# Names for several categories of nouns that take part in the same actions.
 GROUPS = {
     "people": "person name",
     "living": "person name animal",
@@ -61,7 +61,7 @@ class Noun:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Adjective:
-    """An adjective in English, German and Chinese; an adjective without comparatives is a colour."""
+    """An adjective in English, German and Chinese. Colours have no comparatives, and all other adjectives do."""
 
     kinds: frozenset[str]  # the categories of nouns that it suits, and its tags
     english: str
@@ -85,7 +85,7 @@ class EnglishVerb(NamedTuple):
 
 
 class GermanVerb(NamedTuple):
-    """Principal parts of a German verb, its participle and prefix; only the participle includes a separable prefix."""
+    """The forms of a German verb. Only the participle includes the separable prefix."""
 
     prefix: str
     infinitive: str
@@ -115,7 +115,7 @@ class Verb:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Time:
-    """An adverbial of time in English, German and Chinese; its words correspond when counted from the right."""
+    """An adverbial of time in English, German and Chinese, with one or two words each."""
 
     tenses: tuple[str, ...]
     english: tuple[str, ...]

@@ -18,10 +18,10 @@ ROLES = (
     "auxiliary",  # has, will, can; Chinese words for tense and for the passive
     "particle",  # the rest of a verb: wake up, wants to, macht auf, 睡觉; 的, 吗, 很
     "negation",
-    "determiner",  # with possessives and numerals
+    "determiner",  # including possessives and numerals
     "classifier",
     "adjective",
-    "preposition",  # with Chinese words for the side, such as 下面
+    "preposition",  # including Chinese words for the side, such as 下面
     "conjunction",
     "relativizer",  # the relative pronoun; Chinese 的 after a relative clause
     "punctuation",

@@ -16,7 +16,7 @@ from heedful.errors import InputError
 PATIENCE = 1000  # attempts at a scene before its story is abandoned, as happens to one story in a few thousand
 WORDS = range(5, 21)  # number of words in an English sentence, including punctuation
 PROPS = nouns_of("text press thing garment dish container device vehicle plant")  # nothing edible
-CAST = (PEOPLE, LIVING, PROPS, PROPS, PLACES)  # the main character first; one more is from these or from LANDMARKS
+CAST = (PEOPLE, LIVING, PROPS, PROPS, PLACES)  # the main character first; one more is from any of these or LANDMARKS
 
 # The kinds of scenes in a story; repeated ones are more likely.
 KINDS = (
@@ -131,8 +131,8 @@ class Narrator(Author):
 def _plausible(scene: Scene, new: AbstractSet[Noun]) -> bool:
     """Return True if a scene can continue a story.
 
-    "There is" must introduce a new noun; negations and reported thoughts must not, and "if" is excluded; a predicate
-    adjective must express a mood or a comparison.
+    "There is" must introduce a new noun, and negations and reported thoughts must not introduce any. "If" is excluded.
+    A predicate adjective must express a mood or a comparison.
     """
     main = scene.main
     if main.voice == "existential":
@@ -155,7 +155,7 @@ SENTENCES = range(4, 10)
 def stories(
     language: str, count: int, seed: int, start: int = 0, sentences: Sequence[int] = SENTENCES
 ) -> Iterator[list[str]]:
-    """Yield `count` stories of the corpus `seed`, beginning with number `start`, each as a list of sentences.
+    """Yield `count` stories of the corpus with seed `seed`, from number `start` on, each as a list of sentences.
 
     A story is a function of the seed, its number and the possible lengths; it is the same in all languages.
     """
@@ -191,7 +191,7 @@ def story_files(language: str, parts: Mapping[str, Sequence[Sequence[str]]]) -> 
 
 
 def story(seed: int, index: int, sentences: Sequence[int] = SENTENCES) -> list[Scene]:
-    """Sample the scenes of story number `index` of the corpus `seed`, which depend on these arguments alone."""
+    """Sample the scenes of story `index` of the corpus with seed `seed`, which depend on these arguments alone."""
     rng = random.Random(f"stories {seed} {index}")
     while True:
         narrator = Narrator(rng)

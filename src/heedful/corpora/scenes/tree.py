@@ -72,7 +72,7 @@ class Place:
 
 @dataclass(eq=False, slots=True)
 class Clause:
-    """A clause: a verb with subject, objects, place and time; the verb's frame and `voice` determine which ones."""
+    """A clause: a verb with subject, objects, place and time; the verb's frame and `voice` determine which of these."""
 
     verb: Verb
     subject: Nominal

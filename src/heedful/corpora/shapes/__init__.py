@@ -17,7 +17,7 @@ __all__ = ["LANGUAGES", "Scene", "caption", "scene", "split"]
 
 
 def scene(seed: int, index: int) -> Scene:
-    """Sample scene number `index` of the shapes corpus `seed`; the scene depends on these arguments alone."""
+    """Sample scene `index` of the shapes corpus with seed `seed`; the scene depends on these arguments alone."""
     return draw(random.Random(f"shapes {seed} {index}"))
 
 

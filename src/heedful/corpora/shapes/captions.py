@@ -20,7 +20,7 @@ class Word(NamedTuple):
 
 
 class Span(NamedTuple):
-    """The indices of a word's first character in a caption, of the one after its last, and of its object, if any."""
+    """The character range of a word in a caption, `end` excluded, and the index of its object, if any."""
 
     begin: int
     end: int
@@ -75,7 +75,7 @@ def caption(language: str, scene: Scene) -> Caption:
 
 
 def boxes(caption: Caption, scene: Scene) -> list[list[Any]]:
-    """Return for each word of a caption the index of its first character, the one after its last, and its object's box.
+    """Return [begin, end, box] for each word of a caption: its character range, `end` excluded, and its object's box.
 
     The box is [left, top, right, bottom] in pixels, or None for a word without an object.
     """
@@ -95,7 +95,7 @@ def english(scene: Scene) -> list[Word]:
 
 
 def german(scene: Scene) -> list[Word]:
-    """Describe a scene in German, word by word; all relations take the dative."""
+    """Return the words of the German caption. All relations take the dative."""
     first = [*_german(scene, 0, "nominative"), Word("ist")]
     if len(scene.objects) == 1:
         return [*first, *_words(PLACES[scene.where].german)]

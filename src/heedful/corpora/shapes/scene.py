@@ -144,7 +144,7 @@ ROOM = 4.0  # maximum shift of a single object within its part of the image, in 
 # For the first two objects in a scene of two and of three: minimum gap, maximum gap, maximum sideways shift, in pixels.
 PAIR, TRIPLE = (4.0, 12.0, 5.0), (6.0, 9.0, 2.0)
 GAP = (4.0, 8.0)  # pixels between the third object and the other two
-SHIFT = 1.0  # pixels by which the third object may be off the middle between the other two
+SHIFT = 1.0  # maximum distance of the third object from the middle of the gap between the other two, in pixels
 BACKGROUND = (226.0, 256.0)  # range of the red, green and blue of a background
 ROWS, COLUMNS = ("top", "", "bottom"), ("left", "", "right")
 OPPOSITES = {"left": "right", "above": "below"}
@@ -157,11 +157,12 @@ def draw(rng: random.Random) -> Scene:
     figures: list[Figure] = []
     while len(figures) < count:
         figure = Figure(one(rng, SIZES), one(rng, COLOURS), one(rng, SHAPES))
-        if figure not in figures:  # so that each phrase of a caption is about one object
+        if figure not in figures:  # so that each phrase of a caption fits only one object
             figures.append(figure)
     radii = [_units(uniform(rng, *figure.size.radius)) for figure in figures]
     spots, where, third = _single(rng, radii[0]) if len(radii) == 1 else _several(rng, radii)
     objects = [Object(figure, *spot) for figure, spot in zip(figures, spots, strict=True)]
+    # A fixed order, so that only one caption is correct: small before large, otherwise left or above first.
     if len(objects) > 1 and SIZES.index(figures[0].size) > SIZES.index(figures[1].size):
         objects[:2], where = objects[1::-1], OPPOSITES[where]
     red, green, blue = (int(uniform(rng, *BACKGROUND)) for _ in range(3))
@@ -197,13 +198,13 @@ def _single(rng: random.Random, radius: int) -> tuple[list[Spot], str, str]:
 
 
 def _several(rng: random.Random, radii: Sequence[int]) -> tuple[list[Spot], str, str]:
-    """Sample the spots of two or three objects, the relation of the first to the second, and of the third to both."""
+    """Sample the spots of two or three objects, and the relations of the first to the second and the third to both."""
     spots, third = _in_a_row(rng, radii)
     where = "left"
     if rng.random() < 0.5:
         spots = [(y, x, radius) for x, y, radius in spots]
         where, third = TRANSPOSED[where], TRANSPOSED[third]
-    offsets = []  # that move everything into the image, horizontally and vertically
+    offsets = []  # x and y shifts that move everything into the image
     for axis in (0, 1):
         least = _units(MARGIN) - min(spot[axis] - spot[2] for spot in spots)
         most = _units(SIDE - MARGIN) - max(spot[axis] + spot[2] for spot in spots)

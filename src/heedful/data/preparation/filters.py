@@ -12,7 +12,7 @@ from functools import cache
 from heedful.config.schema import FilterConfig
 from heedful.data.readers.drop_report import Reason
 
-# The first words of the Unicode names of a script's letters. Japanese mixes kana and han in one sentence.
+# The first words of the Unicode names of a script's letters. Japanese mixes kana and han, so "kana" includes both.
 LETTER_NAMES = {
     "latin": ("LATIN",),
     "cyrillic": ("CYRILLIC",),
@@ -28,8 +28,8 @@ LETTER_NAMES = {
 class PairFilter:
     """Filter that decides which sentence pairs to drop.
 
-    Unless the settings keep duplicates, it remembers the pairs that passed, so that one filter for all corpora also
-    finds duplicates across them.
+    Unless the settings keep duplicates, it remembers the pairs that pass the text filters, so that one filter for all
+    corpora also finds duplicates across them.
     """
 
     def __init__(self, config: FilterConfig) -> None:
@@ -115,7 +115,7 @@ def pair_hash(source: str, target: str, key: str = "") -> int:
 
 def is_written_in(text: str, script: str) -> bool:
     """Return True if at least half of the letters of `text` belong to `script`, or if `text` has no letters."""
-    # Letters are counted first: a text has few distinct ones, and looking up a Unicode name is slow.
+    # Looking up a Unicode name is slow, so each distinct letter is looked up once.
     letters = {letter: count for letter, count in Counter(text).items() if letter.isalpha()}
     in_script = sum(count for letter, count in letters.items() if _belongs(letter, script))
     return 2 * in_script >= sum(letters.values())

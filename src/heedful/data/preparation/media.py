@@ -1,4 +1,4 @@
-"""Preparation of images, audio clips and videos: each file is decoded once, to find bad ones, and stored unchanged."""
+"""Preparation of images, audio clips and videos: each file is decoded once, to check it, and stored unchanged."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -44,7 +44,7 @@ def prepare_media(
     """Return the prepared images, audio clips or videos of a recipe; see `DataFolder`.
 
     Args:
-        recipe: The recipe; its data, image, video and audio tables are used.
+        recipe: The recipe of the model.
         folder: A folder for this data only.
         target: Returns the targets of a file: the index of its class, or the tokens of its text.
         new_tokenizers: Loads or trains the tokenizers.
@@ -55,12 +55,13 @@ def prepare_media(
     if tokenizers is None:
         require_training_data(recipe)
     writes_text = FAMILIES[recipe.model.family].pairs
-    # These texts become part of the digest. Newer settings add nothing by default, so older data keeps its digest.
+    # The following strings are part of the digest. Settings of later versions add nothing by default, so that existing
+    # data keeps its digest.
     channel = f", channel {recipe.audio.channel}" if recipe.audio.channel else ""
     truncated = ", truncated" if recipe.data.truncated_files == "read" else ""
     reading = ", ".join(map(str, (recipe.image, recipe.video, recipe.audio))) + channel + truncated
     is_whisper = recipe.task == "speech_recognition" and recipe.tokenizer.kind == "foreign"
-    # The words of this text must not change, because they are in the digests of existing data.
+    # The wording must not change, because the digests of existing data depend on it.
     prompt = f", behind the prompt for {recipe.transcribe.language}" if is_whisper else ""
     data = DataFolder(
         recipe,
@@ -131,14 +132,14 @@ def skips_bad(recipe: Recipe, *, training: bool) -> bool:
 def read_files(
     corpus: CorpusConfig, recipe: Recipe, drops: DropReport, *, skip: bool
 ) -> Iterator[tuple[MediaFile, bytes, int]]:
-    """Yield each file of a corpus, in order, with its bytes and its number of positions in the stack.
+    """Yield each file of a corpus, in order, with its bytes and its number of positions in the stack of layers.
 
     With `skip`, bad files are left out and added to `drops`; otherwise the first one raises an InputError.
     """
     modality = modality_of(recipe)
 
     def decode(file: MediaFile) -> tuple[int, bool] | InputError:
-        """Return the number of positions of a file, and True if it is silent audio, or the error for a bad file."""
+        """Return the number of positions of a file, and whether it is silent audio; return the error for a bad file."""
         try:
             content = read_content(file, corpus)
         except InputError as error:

@@ -45,7 +45,7 @@ def prepare_pairs(
     read: ReadPairs = read_pairs,
     tokenizers: TokenizerPair | None = None,
 ) -> PreparedPairs:
-    """Return the prepared sentence pairs of a recipe, which `read` reads; see `DataFolder` for the other arguments."""
+    """Return the prepared sentence pairs of a recipe; see `DataFolder`. `read` yields the pairs of a corpus."""
     if tokenizers is None:
         check_pairs(recipe)
     data = DataFolder(recipe, folder, PairStore.open, one_store_each(recipe.data), report, tokenizers)
@@ -122,7 +122,7 @@ def check_pairs(recipe: Recipe) -> None:
 def load_tokenizers(recipe: Recipe) -> TokenizerPair | None:
     """Load the tokenizers that a recipe specifies, or return None if they are to be trained.
 
-    Settings that do not allow the tokenizers to be trained raise an InputError.
+    Raises an InputError if the settings rule out training, or if the loaded tokenizers contradict `tokenizer.joint`.
     """
     config = recipe.tokenizer
     if config.path is None:
@@ -144,12 +144,12 @@ def _train_tokenizers(recipe: Recipe, read: ReadPairs, report: Callable[[str], N
         for corpus in data.train:
             yield from _training_pairs(read(corpus, data, drops), corpus, data.variants, pair_filter, drops)
 
-    # If no pairs are left, raise the error with the reasons before a tokenizer is trained.
+    # If no pairs are left, this raises an error with the reasons, before the trainer complains about empty text.
     drops = DropReport()
     next(some_pairs(clean_pairs(drops), "the training text", drops))
     report(f"training the {recipe.tokenizer.kind} tokenizer")
-    # Each side is read by its own generator, because one pass would have to store the texts of a side. Each generator
-    # has a new filter, because filters remember pairs.
+    # The data is read once for each side, because a single pass would have to store the texts of one side. Each time,
+    # there is a new filter, because a filter would drop the pairs that it remembers as duplicates.
     sources = (pair.source for pair in clean_pairs(DropReport()))
     targets = (pair.target for pair in clean_pairs(DropReport()))
     return train_pair(sources, targets, recipe.tokenizer)
@@ -189,7 +189,11 @@ def prepare_examples(
     report: Callable[[str], None],
     tokenizers: TokenizerPair | None = None,
 ) -> PreparedData[PairStore]:
-    """Return the prepared examples of a recipe, whose rows `read` truncates to `data.max_length`; see `DataFolder`."""
+    """Return the prepared examples of a recipe; see `DataFolder`.
+
+    `read` encodes the examples of a corpus, truncated to `data.max_length`. `texts` yields the texts of a corpus, to
+    train a tokenizer and to find test texts in the training data.
+    """
     if tokenizers is None:
         check_examples(recipe)
     max_length = recipe.data.max_length

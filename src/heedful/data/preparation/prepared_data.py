@@ -1,4 +1,4 @@
-"""Prepared data of a recipe: tokenizers and token id stores, built once for each digest of all that they depend on."""
+"""Prepared data of a recipe: tokenizers and stores, reused until the digest of everything they depend on changes."""
 
 import hashlib
 import json
@@ -40,14 +40,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PreparedData(Generic[S]):
-    """Prepared training and validation data of a recipe: token id stores with their tokenizers."""
+    """Prepared training and validation data of a recipe: stores with their tokenizers."""
 
-    tokenizers: TokenizerPair  # of source and target; the same one twice for a single kind of text
+    tokenizers: TokenizerPair  # of source and target; the same tokenizer twice if there is only one kind of text
     train: tuple[S, ...]
     weights: tuple[float, ...]  # of the training corpora
     valid: S | None
     digest: str  # the `data_digest` of the recipe; "" for a test set
-    report: DropReport  # counts of the examples that were left out of the stores
+    report: DropReport  # counts of examples that were left out of the stores, and of unknown tokens in the stores
 
     @property
     def stores(self) -> tuple[S, ...]:
@@ -79,11 +79,11 @@ class DataFolder(Generic[S]):
     open_store: Callable[[Path], S]
     corpora: Mapping[str, Sequence[CorpusConfig]]  # of each store, by folder name; the validation data last
     report: Callable[[str], None]  # called with progress messages
-    # The tokenizers of a model to be tested: the data is then only a test set, which is prepared anew each time. None
-    # if the tokenizers are those of the recipe, trained or loaded.
+    # The tokenizers of a model to be tested; the data is then only a test set, which is prepared again each time. None
+    # to train or load the tokenizers that the recipe describes.
     test_tokenizers: TokenizerPair | None = None
     load_tokenizers: Callable[[Path], TokenizerPair] = TokenizerPair.load
-    settings: str = ""  # what the stores depend on besides `data_digest`, in words
+    settings: str = ""  # text that is added to `data_digest`: the other settings on which the stores depend
 
     def __post_init__(self) -> None:
         self.drops = DropReport()
@@ -153,7 +153,7 @@ class DataFolder(Generic[S]):
 
 @contextmanager
 def read_only() -> Iterator[None]:
-    """Context manager in whose block prepared data is only read. If data would have to be built, an error is raised."""
+    """Context manager in whose block prepared data is only read: data that has to be built raises an InputError."""
     token = ALLOW_BUILD.set(False)
     try:
         yield
@@ -192,7 +192,7 @@ def load_or_build(
 def load_stored(folder: Path, digest: str, read: Callable[[DropReport], T], report: Callable[[str], None]) -> T | None:
     """Read the data in a folder, or return None if it must be built.
 
-    Arguments and errors are those of `load_or_build`.
+    `load_or_build` describes the arguments and errors.
     """
     stored = _stored_report(folder)
     if stored and stored[1:] == (1, digest):
@@ -278,10 +278,11 @@ def at_least_one(
         empty = False
         yield item
     if empty:
-        raise InputError(f"{name}: no {unit} are left ({drops}); {remedy}")
+        problem = f"no {unit} are left ({drops})" if drops.counts else f"contains no {unit}"
+        raise InputError(f"{name}: {problem}; {remedy}")
 
 
-# Digest: what prepared data depends on.
+# Digest of everything that prepared data depends on.
 
 DIGEST_FORMAT = 2
 NOT_IN_DIGEST = {
@@ -306,11 +307,12 @@ NOT_IN_CORPUS_DIGEST = {"source", "target", "weight"}
 
 
 def data_digest(recipe: Recipe) -> str:
-    """Return the SHA-256 of what all prepared data depends on: files, task, filters, variants and tokenizer settings.
+    """Return the SHA-256 of everything that prepared data of any kind depends on.
 
-    What else some kinds of data depend on is in `DataFolder.settings`. File names (except extensions of text files),
-    locations, modification times and compression do not matter, nor do corpus weights and BPE dropout. For an image or
-    audio file that cannot be read, only the reason matters: `data.preparation.media` rejects or skips it.
+    This includes files, task, filters, variants and tokenizer settings. Settings that matter only for some kinds of
+    data are in `DataFolder.settings`. File names (except extensions of text files), locations, modification times and
+    compression do not matter, nor do corpus weights and BPE dropout. For an image, audio or video file that cannot be
+    read, the reason takes the place of the contents; `data.preparation.media` rejects or skips such a file.
     """
     data = recipe.data
     tokenizer_path: list[str] | None = None
@@ -336,7 +338,7 @@ def _corpus_digest(corpus: CorpusConfig, data: DataConfig) -> dict[str, Any]:
     files: list[list[str]] = []
     if data.modality == "text":
         for path in text_files(corpus, data):
-            # The extension of a table decides how the file is read; the case of other extensions matters.
+            # A table's extension counts in lower case, as it does when the file is read; others count as written.
             ending = ending_of(path)
             key = ending if ending in TABLE_ENDINGS else Path(without_compression(path.name)).suffix
             files.append([key, text_digest(path)])
@@ -445,7 +447,7 @@ def overlap(held_out: Iterable[str], training: Iterable[str]) -> Overlap:
         return int.from_bytes(blake2b(text.encode("utf-8"), digest_size=8).digest(), "little")
 
     def near_hash_of(text: str) -> int:
-        # A text that consists only of punctuation folds to an empty text, and would be a near copy of all such texts.
+        # Texts of punctuation alone all fold to an empty text, and would be near copies of each other.
         return hash_of(folded(text) or text)
 
     texts = [text.strip() for text in islice(held_out, MAX_HELD_OUT) if text.strip()]

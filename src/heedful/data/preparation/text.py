@@ -132,5 +132,5 @@ def long_lines(corpus: CorpusConfig, data: DataConfig) -> Iterator[str]:
 def all_texts(corpora: Sequence[CorpusConfig], recipe: Recipe, drops: DropReport) -> Iterator[str]:
     """Yield the texts of all documents in some corpora; `drops` counts those that are left out."""
     texts = (document.text for corpus in corpora for document in read_documents(corpus, recipe.data, drops))
-    source = corpora[0].source if corpora else ""  # in an evaluation, there are no training corpora, and none are read
+    source = corpora[0].source if corpora else ""  # an evaluation has no training corpora, and does not read them
     return at_least_one(texts, source, drops, "texts", "check the files")

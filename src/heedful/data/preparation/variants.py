@@ -22,13 +22,13 @@ class Variant(SentencePair):
 
 
 def variants(pair: SentencePair, config: VariantConfig) -> Iterator[Variant]:
-    """Yield the variants of a pair that have a different source and text on both sides.
+    """Yield the variants of a pair whose source differs from the original, and whose sides are not empty.
 
-    A hash of the pair decides which variants it has, so that neither the order nor other pairs matter.
+    A hash of the pair decides which variants it has, independently of other pairs and of their order.
     """
     for name, change in CHANGES.items():
         share = getattr(config, name)
-        # The key makes the choices of different variants independent: a pair may have one variant, several or none.
+        # With a key for each variant, the choices are independent: a pair may have one variant, several or none.
         if share and pair_hash(pair.source, pair.target, name) < share * 2**64:
             source, target = change(pair.source, pair.target)
             if source.strip() and target.strip() and source != pair.source:

@@ -1,4 +1,4 @@
-"""Dialogues as lists of turns, or of messages with a role, like those of OpenAI and ShareGPT."""
+"""Dialogues as lists of turns, or of messages with a role, as in the OpenAI and ShareGPT formats."""
 
 import re
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ class Turns(NamedTuple):
 def turns_of(entries: Sequence[Any]) -> Turns:
     """Return the turns of a list of texts or of messages. An entry that is neither is returned unchanged.
 
-    Replies are the messages of an assistant or, for texts and for messages without a reply of an assistant, all turns;
-    the first turn is never a reply. An empty message of any other author, such as a system prompt, is left out.
+    The replies are the messages of an assistant. If there are none, or in a list of texts, every turn is a reply. The
+    first turn never is. Empty messages of other authors, such as a system prompt, are left out.
     """
     for author, text in MESSAGE_KEYS:
         if all(isinstance(message, dict) and {author, text} <= message.keys() for message in entries):
@@ -41,14 +41,14 @@ def text_of_message(content: Any) -> Any:
 
 
 def one_turn(text: str) -> str:
-    """Return a turn with one space for each run of spaces and tabs, since tabs would split it into several turns."""
+    """Strip a turn, and reduce each run of spaces and tabs in it to one space, because tabs separate turns."""
     return SPACES.sub(" ", text.strip())
 
 
 def context_of(entries: Sequence[Any]) -> str | None:
     """Join the turns of a context with tabs, leaving out an assistant's reply at the end.
 
-    Return None if there are no such turns, or if one of them is not text.
+    Return None if no turns remain, or if one of them is not text.
     """
     turns, _ = turns_of(entries)
     last = entries[-1] if entries else None

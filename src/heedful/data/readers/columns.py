@@ -60,10 +60,10 @@ MAX_LABELS = 1000  # distinct values in a label column; more suggest ids or text
 def is_header(first: Sequence[str], others: Iterable[Sequence[str | None]]) -> bool:
     """Return True if the first row of a table is a header with the column names.
 
-    Each of its cells must look like a name; the first may be empty, above row numbers that a program has added. In
-    addition, either all names must be well-known column names, or no name may occur again in its column, and at least
-    one column must contain only numbers, or only a few labels that each occur more than once. `others` are the cells of
-    the other rows, with None where bad UTF-8 was skipped. They are read only if some names are not well known.
+    Its cells must be distinct and look like names; only the first may be empty, above row numbers that a program added.
+    If all are well-known column names, the row is a header. Otherwise, no name may occur again in its column, and at
+    least one column must contain only numbers, or only a few labels that each occur more than once. `others` are the
+    cells of the other rows, with None where bad UTF-8 was skipped; they are read only if some names are not well known.
     """
     cells = [cell.strip() for cell in first]
     names = cells[1:] if cells[:1] == [""] else cells
@@ -78,8 +78,7 @@ def is_header(first: Sequence[str], others: Iterable[Sequence[str | None]]) -> b
         values = [(value or "").strip() for value in row]
         for column, value in zip(columns, values, strict=True):
             column.add(value)
-        # A long table need not be read to its end if a name also occurs as a value, or if no column can still confirm
-        # the header.
+        # Stop reading a long table as soon as a name occurs as a value, or no column can confirm the header any more.
         if any(map(eq, cells, values)) or not any(column.all_numbers or column.few for column in columns):
             return False
     return any(column.is_numeric_or_label for column in columns)
@@ -93,13 +92,13 @@ def is_number(text: str) -> bool:
 
 
 def whole_number(text: str) -> str | None:
-    """Remove a ".0" from a whole number; return None for other texts and for codes such as 007."""
+    """Return a whole number without ".0", or None for other texts and for codes such as 007."""
     match = WHOLE_NUMBER.fullmatch(text)
     return None if match is None else match[1]
 
 
 class _ValueCounts:
-    """Counts of a column's values, kept only as long as these may be labels, and whether all are numbers."""
+    """Counts of a column's values, until there are too many to be labels, and whether all values are numbers."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -140,7 +139,7 @@ class Column:
     name: str
     rows: int = 0
     characters: int = 0
-    spaces: int = 0  # cells with a space inside, or with letters of a script without spaces
+    spaces: int = 0  # cells with a space inside, or of 4 or more characters, not all ASCII; some scripts have no spaces
     all_numbers: bool = True
     lists: int = 0  # cells that are lists, in JSON
     dialogues: int = 0  # cells that are lists of turns or messages
@@ -196,7 +195,7 @@ class Column:
             return len(self.values) > 2
         if not self.is_label:
             return True
-        # Numbered classes are all whole numbers from 0 or 1 to the largest one.
+        # Numbered classes use every whole number from 0 or 1 to the largest one.
         counts_up = False
         if self._has_whole_numbers:
             numbers = sorted({int(whole_number(cell.strip()) or cell) for cell in self.values})
@@ -225,7 +224,7 @@ class Column:
     @property
     def is_label(self) -> bool:
         """True if the column seems to contain class labels: few distinct values, short on average."""
-        # A label occurs at least three times on average; other short values, such as names, rarely do.
+        # Labels occur at least three times each on average; other short values, such as names, rarely do.
         few = 2 <= len(self.values) <= max(2, min(MAX_DISTINCT_LABELS, self.rows // 3))
         return few and not self.lists and self.characters <= LABEL_CHARACTERS * self.rows
 

@@ -21,7 +21,6 @@ from heedful.data.readers.files import (
     read_lines,
 )
 from heedful.data.readers.rows import (
-    OPTIONS,
     READERS,
     USUAL_FIELDS,
     Fields,
@@ -91,10 +90,10 @@ def read_rows(
     Args:
         corpus: The files.
         data: The settings: the folder that relative names refer to, and what to do with bad UTF-8.
-        fields: Names of columns or keys; in a table, also column numbers, counted from 1.
+        fields: Names of columns or keys. In a table, column numbers, counted from 1, are possible too.
         report: Counts the rows with bad UTF-8 that are skipped, and a header that was recognised.
-        label: The field whose value in JSON may also be a number, true or false, which are yielded as JSON text, or
-            null, which becomes an empty text.
+        label: The field whose JSON value need not be a string: a number, true or false is yielded as JSON text, and
+            null as an empty text.
         turns: True if a text may be a list of dialogue turns in JSON; they are joined with tabs.
     """
     report = report or DropReport()
@@ -102,11 +101,11 @@ def read_rows(
     line_of_header = _line_of_header(corpus, data, selection)
     header = 1 if line_of_header else 0
     begin, end = 0, None
-    # A part is a share of the rows, which must be counted first; a header is not one of them.
+    # A part is a share of the rows without the header, so they must be counted first.
     if corpus.part != WHOLE:
         begin, end = part_of(corpus, sum(1 for _ in _rows(corpus, data, selection)) - header, "rows")
         end += header
-    # Among several parts of a file, only the one at its beginning counts the header.
+    # If a file is read in several parts, only the first part counts the header.
     if header and begin == 0:
         report.drop("header", corpus.source, line_of_header)
     for line, texts in islice(_rows(corpus, data, selection), begin + header, end):
@@ -134,21 +133,21 @@ def part_of(corpus: CorpusConfig, count: int, unit: str) -> tuple[int, int]:
 
 
 def _line_of_header(corpus: CorpusConfig, data: DataConfig, fields: Fields) -> int:
-    """Return the line of a table's header if it has one whose names are not those of `fields`, else 0."""
+    """Return the line number of a header whose names are not those of `fields`, or 0 if a table has none."""
     if corpus.target is not None or ending_of(corpus.source) == ".jsonl":
         return 0
     rows = _rows(corpus, data, fields)
     first = next(rows, None)
     if first is None or None in first.texts:
         return 0
-    # If the reader begins at a later line, it has recognised the header itself by the names of the fields.
+    # If the first row is on a later line, the reader recognised the header itself, by the names of the fields.
     line, cells = next(cells_of(corpus_files(corpus, data)[0], data.bad_utf8))
     if first.line != line:
         return 0
     names = [text or "" for text in first.texts]
     if not is_header(names, (row.texts for row in rows)):
         return 0
-    # With labels in place of texts, training would run without an error.
+    # If text and label were swapped, training would still run without an error.
     if fields.label and names[0].lower() in LABEL_NAMES and names[-1].lower() in TEXT_NAMES:
         raise InputError(
             f"{corpus.source}: its header suggests that {names[0]!r} is read as the text and {names[-1]!r} as "
@@ -159,7 +158,7 @@ def _line_of_header(corpus: CorpusConfig, data: DataConfig, fields: Fields) -> i
         raise InputError(
             f"{corpus.source}: its header suggests that {names[0]!r} is read as the text; the first line has "
             f"{', '.join(map(repr, cells or ()))}. Set source_field and target_field (and pair_field) to these "
-            f"names, or to column numbers from 1 {OPTIONS}"
+            "names, or to column numbers from 1"
         )
     return line
 
@@ -184,11 +183,11 @@ def _rows_of_two_files(source: Path, target: Path, fields: Fields, bad_utf8: Bad
             f"{source}, {target}: two files contain two fields, not {', '.join(fields.names)}; "
             "put all into one .tsv, .csv or .jsonl file"
         )
-    # Lines are counted before the first pair: after a missing line all pairs would be wrong, and only the end would
-    # reveal it.
+    # Count the lines before yielding a pair: all pairs after a missing line would be wrong, and only the end of the
+    # files would reveal it.
     counts = [count_lines(path) for path in (source, target)]
     if counts[0] != counts[1]:
-        # Only translations have lengths similar to those of their sources; the length of a label says nothing.
+        # Lengths show a drift only between translations, which are about as long as their sources.
         hint = _drift_hint(source, target, min(counts)) if fields.label is None else "Look for a missing or extra line."
         raise InputError(
             f"{source} has {counted(counts[0], 'lines')}, but {target} has {counts[1]:,}; line n of one "
@@ -215,8 +214,9 @@ def _drift_hint(source: Path, target: Path, count: int) -> str:
 def find_drift(source_lengths: "np.ndarray", target_lengths: "np.ndarray") -> int | None:
     """Estimate the line, counted from 1, where two parallel files become misaligned; return None if they seem aligned.
 
-    Translations have similar lengths, other lines do not: |log length ratio - its median| jumps where a line is missing
-    on one side. The result is the most likely position of a jump in the mean of an exponentially distributed quantity.
+    Lines that translate each other have similar lengths, so |log length ratio - its median| jumps where a line is
+    missing on one side. The result is the most likely position of a jump in the mean of this quantity, under the
+    assumption that it is exponentially distributed.
 
     Args:
         source_lengths: Number of characters of each source line, shape (n,).
@@ -228,14 +228,14 @@ def find_drift(source_lengths: "np.ndarray", target_lengths: "np.ndarray") -> in
     if count < 2:
         return None
     log_ratio = np.log((source_lengths + 1) / (target_lengths + 1))
-    distance = np.abs(log_ratio - np.median(log_ratio)) + 0.05  # so that a few equal lines do not count too much
+    distance = np.abs(log_ratio - np.median(log_ratio)) + 0.05  # so that lines near the median do not dominate
     # Likelihood of a jump after each line, with one exponential distribution before it and another after it.
     before = np.arange(1, count)
     sums = np.cumsum(distance)
     mean_before = sums[:-1] / before
     mean_after = (sums[-1] - sums[:-1]) / (count - before)
     gain = count * np.log(distance.mean()) - before * np.log(mean_before) - (count - before) * np.log(mean_after)
-    gain[mean_after < 1.5 * mean_before] = 0.0  # after the jump, lines must fit worse
+    gain[mean_after < 1.5 * mean_before] = 0.0  # after a jump, lines match worse
     best = int(np.argmax(gain))
     return best + 2 if gain[best] > 4.0 else None
 
@@ -248,8 +248,8 @@ def read_replies(corpus: CorpusConfig, data: DataConfig, report: DropReport | No
     "Hello!"}. A turn may be a message, {"role": "user", "content": "Hi."}; the replies are then those of the assistant,
     as in `turns_of`. The keys are `source_field` and `target_field`. Other files contain pairs, as in `read_pairs`.
 
-    Tabs separate the turns of a context; tabs and spaces inside a turn become one space, and its line breaks are kept.
-    The oldest turns are left out of a context that would be longer than `data.filters.max_characters`.
+    Tabs separate the turns of a context. Inside a turn, each run of tabs and spaces becomes one space, and line breaks
+    are kept. The oldest turns are left out of a context that would be longer than `data.filters.max_characters`.
     """
     if corpus.target is not None or ending_of(corpus.source) != ".jsonl":
         yield from read_pairs(corpus, data, report)
@@ -275,7 +275,7 @@ def context(turns: list[str], max_characters: int) -> str:
 
 
 def _dialogue_rows(corpus: CorpusConfig, data: DataConfig) -> Iterator[tuple[int, list[str], list[int]]]:
-    """Yield the line, the turns and the reply indices of each dialogue. One with bad UTF-8 has no turns."""
+    """Yield the line number, turns and reply indices of each dialogue; no turns if its bad UTF-8 is skipped."""
     path = corpus_files(corpus, data)[0]
     for number, values in objects_of(path, data.bad_utf8):
         if values is None:

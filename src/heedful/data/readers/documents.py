@@ -43,7 +43,7 @@ CHINESE_BREAK = re.compile(rf"(?<=[{CHINESE}])\n(?=[{CHINESE}])")
 BLANK_LINE = re.compile(r"\n\s*\n")
 
 ENUMERATOR = re.compile(rf"\s*[{OPENING}]*(?:\d+(?:\.\w+)*|[IVXLC]+)")  # "1.", "1.B." or "IV." at the head of a section
-INITIAL = re.compile(r"[A-HJ-Z]|(?:[A-Za-z]\.)*[A-Z]\.[A-Z]")  # "J. Smith", "U.S. Army"; "It was I." ends
+INITIAL = re.compile(r"[A-HJ-Z]|(?:[A-Za-z]\.)*[A-Z]\.[A-Z]")  # "J. Smith", "U.S. Army"; not I, as in "It was I."
 ABBREVIATION = re.compile(
     r"mr|mrs|ms|dr|st|mt|prof|rev|hon|gen|col|capt|lt|sgt|maj|gov|sen|rep|messrs|mme|mlle|jr|sr"
     r"|co|corp|inc|ltd|bros|etc|i\.e|e\.g|cf|viz|vs|ca|approx|jan|feb|aug|sept|oct|nov|dec",
@@ -53,10 +53,10 @@ BEFORE_NUMBERS = re.compile(r"nos?|vol|ch|chap|pp?|figs?|art|sec|ver", re.IGNORE
 
 
 def split_sentences(text: str) -> list[str]:
-    """Split a text into its sentences, in order. Together they contain every character of the text except spaces.
+    """Split a text into sentences, in order. Nothing is lost except whitespace.
 
     A blank line always ends a sentence. A single line break becomes a space, or nothing between two Chinese characters,
-    so that hard-wrapped books read like any others.
+    so that hard-wrapped lines do not matter.
     """
     sentences = []
     for wrapped in BLANK_LINE.split(text):
@@ -87,10 +87,10 @@ def _ends(paragraph: str, begin: int, mark: re.Match[str]) -> bool:
         return True
     word_begin = max(begin, paragraph.rfind(" ", begin, mark.start()) + 1)
     word = paragraph[word_begin : mark.start()].lstrip(OPENING)
-    # Headings such as "1." and "IV." belong to the sentence after them.
+    # A number such as "1." or "IV." belongs to the sentence that follows it.
     if ENUMERATOR.fullmatch(paragraph, begin, mark.start()):
         return False
-    # "No. 7" continues, "No. He did not." ends.
+    # The sentence continues after the mark in "No. 7", but not in "No. He did not."
     if BEFORE_NUMBERS.fullmatch(word):
         return not first.isdecimal()
     return not (ABBREVIATION.fullmatch(word) or INITIAL.fullmatch(word))
@@ -121,14 +121,14 @@ def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | 
     One document is in memory at a time.
 
     `part = (a, b)` applies to every file separately: of the file's n rows or, in plain text, of its n characters, it
-    selects those from int(a n) to int(b n) - 1, so that (0, 0.9) and (0.9, 1) share nothing and lose nothing. A file of
-    which only a part is read is read twice.
+    selects those from int(a n) to int(b n) - 1, so that (0, 0.9) and (0.9, 1) share nothing and lose nothing. A
+    file of which only a part is used is read twice, the first time to count n.
     """
     report = report or DropReport()
     files = document_files(corpus, data)
     drop_made_folders(corpus_files(corpus, data)[0], report)
     for path in files:
-        # No part can be taken of a table without rows; that is an error only if it is the only file.
+        # A part of a table without rows raises NoItems, which is ignored unless the table is the only file.
         with suppress(NoItems) if len(files) > 1 else nullcontext():
             for number, text in _texts(path, corpus, data, report):
                 if text.strip():
@@ -138,7 +138,7 @@ def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | 
 
 
 def drop_made_folders(path: Path, report: DropReport) -> None:
-    """Count the folders below `path` that are left out because heedful made them. A file has none."""
+    """Count in `report` the run, model and recipe folders below `path`, which are not read. A file has none."""
     for folder in made_folders(path) if path.is_dir() else ():
         report.drop("being a run, model or recipe folder", str(folder), None)
 
@@ -165,10 +165,12 @@ def text_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
 
 
 def check_files(corpus: CorpusConfig, data: DataConfig) -> None:
-    """Check that all files of a corpus exist and begin like text. Only their first lines are read."""
+    """Check that all files of a corpus exist and that their first lines are text."""
     paths = zip(("source", "target"), corpus_files(corpus, data), strict=False)
     if missing := {field: path for field, path in paths if not path.exists()}:
-        near = [similar for path in missing.values() for similar in near_paths(path, os.path.isfile)[:1]]
+        given = corpus_files(corpus, data)
+        similar = {path: [other for other in near_paths(path, os.path.isfile) if other not in given] for path in given}
+        near = [other for path in missing.values() for other in similar[path][:1]]
         hint = f"did you mean {', '.join(os.path.relpath(path, data.root) for path in near)}?" if near else ""
         table = _key_of(corpus, data)
         names = ", ".join(f'{table}{field} = "{getattr(corpus, field)}"' for field in missing)
@@ -246,7 +248,7 @@ def _sections(lines: Iterator[Text]) -> Iterator[Text]:
         """Yield lines joined into one text, without the blank lines around it; yield nothing if all lines are blank."""
         for number, text in _whole(iter(lines)):
             if text.strip():
-                # Blank lines before the text are not part of it: its line number is that of the first one after them.
+                # The text begins at its first line that is not blank.
                 before = len(text) - len(text.lstrip("\r\n"))
                 yield number + text[:before].count("\n"), text.strip("\r\n")
 

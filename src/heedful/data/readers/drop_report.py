@@ -58,7 +58,7 @@ class DropReport:
 
     counts: dict[Reason | Remark, int] = field(default_factory=dict)
     examples: dict[Reason | Remark, str] = field(default_factory=dict)
-    tokens: dict[str, UnknownTokens] = field(default_factory=dict)  # by name, such as "target tokens of train.de"
+    tokens: dict[str, UnknownTokens] = field(default_factory=dict)  # by text, such as "target tokens of train.de"
     bad_files: list[str] = field(default_factory=list, compare=False)  # messages about bad files, which are not stored
 
     def drop(self, reason: Reason | Remark, name: str, line: int | None) -> None:
@@ -66,13 +66,13 @@ class DropReport:
         self.examples.setdefault(reason, name if line is None else f"{name}, line {line}")
         self.counts[reason] = self.counts.get(reason, 0) + 1
 
-    remark = drop  # for an example that is kept although it is odd
+    remark = drop  # counts an odd example that is kept
 
     def count_tokens(self, name: str, ids: Sequence[int]) -> None:
         self.tokens.setdefault(name, UnknownTokens()).count(ids)
 
     def merge(self, other: Self) -> None:
-        """Add the counts of another report, and keep the locations of this report's first examples."""
+        """Add the counts of another report; its examples are used only for reasons that this report lacks."""
         for name, counts in other.tokens.items():
             total = self.tokens.setdefault(name, UnknownTokens())
             total.tokens, total.unknown = total.tokens + counts.tokens, total.unknown + counts.unknown
@@ -126,7 +126,7 @@ def phrase(reason: Reason) -> str:
 
 
 def left_out_line(drops: DropReport, remaining: int) -> str | None:
-    """Return a warning with a remedy if a large share of all examples was dropped, else None."""
+    """Return a warning with a remedy if many examples were dropped compared with those `remaining`, else None."""
     rows = [row for row in drops.rows() if row[0] in REMEDIES]
     total = sum(count for _, count, _ in rows)
     if not rows or total < WARN_SHARE * (remaining + total):

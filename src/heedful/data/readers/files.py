@@ -17,7 +17,7 @@ from heedful.storage.paths import unreadable
 
 RUN = "heedful.lock"  # is in a run folder from the beginning
 WEIGHTS = ("model.safetensors", "pytorch_model.bin", "model.bin")
-# Files next to the weights, in heedful's models and in those of other toolkits.
+# Files next to the weights, in models of heedful and of other toolkits.
 DESCRIPTIONS = ("recipe.json", "config.json", "source_vocabulary.txt", "shared_vocabulary.txt")
 RECIPE = "config.toml"
 RECIPE_KEYS = {"data", "task", "preset", "model"}  # a recipe has at least one of them
@@ -33,7 +33,7 @@ def visible_files(folder: Path) -> Iterator[Path]:
 
 
 def visible_folders(folder: Path) -> list[Path]:
-    """List the folders in a folder, and links to folders, by name, except hidden ones and those made by heedful."""
+    """List the folders directly in a folder, links included, by name, except hidden ones and those of `is_made`."""
     return [path for path, is_folder in _visible(folder) if is_folder and not is_made(path)]
 
 
@@ -55,7 +55,7 @@ def is_made(folder: Path) -> bool:
 
 
 def _below(folder: Path, parents: tuple[Path, ...]) -> Iterator[tuple[Path, bool]]:
-    """Yield the files below a folder with False, and folders that heedful made, which are not entered, with True."""
+    """Yield files below a folder with False, and run, model and recipe folders, without entering them, with True."""
     for path, is_folder in _visible(folder):
         if not is_folder or is_made(path):
             yield path, is_folder
@@ -68,7 +68,7 @@ def _visible(folder: Path) -> list[tuple[Path, bool]]:
     try:
         with scandir(folder) as entries:
             visible = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
-            # Without this check, a data set on a disk that is not mounted would be read as a smaller one.
+            # Without this check, files on a disk that is not mounted would be left out silently.
             if broken := next((entry for entry in visible if entry.is_symlink() and not exists(entry.path)), None):
                 raise InputError(f"{broken.path}: broken link: its target does not exist; fix or remove it")
             return [(Path(entry.path), entry.is_dir()) for entry in visible if entry.is_dir() or entry.is_file()]
@@ -85,10 +85,11 @@ TABLE_ENDINGS = (".tsv", ".csv", ".jsonl")  # of files that `heedful.data.reader
 
 BLOCK = 1 << 20  # number of bytes read at a time to count lines
 MARK_BYTES = 1 << 10  # number of bytes of a line that show whether it contains more than byte order marks
-MAX_LINE_BYTES = 1 << 26  # a longer line means that the file is not text, and would have to be kept in memory
+MAX_LINE_BYTES = 1 << 26  # a file with a longer line is probably not text, and lines are read into memory
 
 SURROGATE = re.compile(b"\xed[\xa0-\xbf][\x80-\xbf]")  # a lone surrogate, as from a JSON escape without its other half
 
+IMAGE = "an image; give a text file or, for a model that reads images, the folder of the images"
 AUDIO_OR_VIDEO = "an audio file or a video; give a folder with one subfolder per class, or a table that lists the files"
 FOREIGN_BEGINNINGS = {
     b"\xff\xfe": "UTF-16 text; convert it with `iconv -f UTF-16 -t UTF-8`",
@@ -105,9 +106,9 @@ FOREIGN_BEGINNINGS = {
     b"PAR1": "a Parquet file; save it as CSV or JSON Lines",
     b"ARROW1": "an Arrow file; save it as CSV or JSON Lines",
     b"SQLite format 3": "an SQLite database; export its table as CSV",
-    b"\x89PNG": "an image; give the folder of the images",
-    b"\xff\xd8\xff": "an image; give the folder of the images",
-    b"GIF8": "an image; give the folder of the images",
+    b"\x89PNG": IMAGE,
+    b"\xff\xd8\xff": IMAGE,
+    b"GIF8": IMAGE,
     **dict.fromkeys((b"ID3\x02", b"ID3\x03", b"ID3\x04", b"fLaC\0", b"OggS\0", b"\x1a\x45\xdf\xa3"), AUDIO_OR_VIDEO),
 }
 
@@ -118,7 +119,7 @@ def ending_of(name: str | Path) -> str:
 
 
 class NoItems(InputError):
-    """Error raised for a part of a corpus or file that has no items at all."""
+    """Error raised if a part is requested of a corpus or file without items."""
 
 
 def corpus_files(corpus: CorpusConfig, data: DataConfig) -> tuple[Path, ...]:
@@ -162,7 +163,7 @@ def count_lines(path: Path) -> int:
     with open_bytes(path) as stream:
         while block := stream.read(BLOCK):
             lines += block.count(b"\n")
-            # For `decode_lines`, byte order marks alone are not a last line; a few bytes are enough to tell.
+            # As in `decode_lines`, byte order marks alone are not a last line; its first bytes show what it contains.
             last = (last + block).rpartition(b"\n")[2][:MARK_BYTES]
     return lines + bool(last.decode("utf-8", "replace").strip("\ufeff"))
 
@@ -233,7 +234,7 @@ def decode_utf8(raw: bytes, name: str, line: int, bad_utf8: BadUtf8 | None) -> s
 def open_bytes(path: Path) -> Iterator[ByteStream]:
     """Context manager that opens a file for reading bytes, and turns errors in its block into an InputError.
 
-    A file that is compressed with gzip, bzip2 or xz is decompressed, whatever its name.
+    Files compressed with gzip, bzip2 or xz are decompressed; they are recognised by their extension or first bytes.
     """
     try:
         with path.open("rb") as file, decompressed(file, path) as stream:
@@ -255,7 +256,7 @@ def _refuse_foreign(first_line: bytes, name: str) -> None:
     for beginning, what in FOREIGN_BEGINNINGS.items():
         if first_line.startswith(beginning):
             raise InputError(f"{name}: not UTF-8 text but {what}")
-    # In these formats, the name follows a size: at byte 8, or at byte 4 in MP4.
+    # Sizes precede the names of these formats: the name is at byte 8 in RIFF files, and at byte 4 in MP4.
     is_riff = first_line.startswith(b"RIFF") and first_line[8:12] in (b"WAVE", b"AVI ")
     if is_riff or (first_line.startswith(b"\0") and first_line[4:8] == b"ftyp"):
         raise InputError(f"{name}: not UTF-8 text but {AUDIO_OR_VIDEO}")

@@ -31,7 +31,7 @@ class Example(NamedTuple):
 
 
 class ScoredText(NamedTuple):
-    """A text or text pair with the number to predict, and the line of the file where it begins, counted from 1."""
+    """A text or text pair with the number to predict, and the line of the file where the text begins, from 1."""
 
     line: int
     text: str
@@ -109,9 +109,9 @@ def classes(data: DataConfig, read_labels: Callable[[CorpusConfig], Iterable[tup
 
 
 def whole_labels(labels: Iterable[str]) -> set[str]:
-    """Write the labels of a column without fractions if all are whole numbers: 1 and 2 instead of 1.0 and 2.0.
+    """Return the labels of a column without ".0" if all are whole numbers: 1 and 2 instead of 1.0 and 2.0.
 
-    Programs such as pandas add fractions if a label is missing. Labels stay unchanged if two are the same number.
+    Programs such as pandas add ".0" if a label is missing. If two labels are the same number, all stay unchanged.
     """
     distinct = set(labels)
     numbers = {number for label in distinct if (number := whole_number(label)) is not None}
@@ -119,13 +119,13 @@ def whole_labels(labels: Iterable[str]) -> set[str]:
 
 
 def class_of(label: str, classes: Collection[str]) -> str:
-    """Return the label or, if it is not a class, the class that is the same whole number, if there is one."""
+    """Return the class that `label` names, either exactly or as the same whole number; else `label` itself."""
     number = None if label in classes else whole_number(label)
     return label if number is None else next((name for name in classes if whole_number(name) == number), label)
 
 
 def dominance_line(counts: Mapping[str, float]) -> str | None:
-    """Return a warning with a remedy if most examples belong to one class, given the class counts, else None."""
+    """Return a warning with a remedy if one class dominates in the class `counts`, else None."""
     if len(counts) < 2 or not (total := sum(counts.values())):
         return None
     label = max(counts, key=lambda label: counts[label])
@@ -181,8 +181,8 @@ class WholeRow(NamedTuple):
 def names_of_cells(path: Path, first: int | None) -> tuple[str, ...]:
     """Return the names of all columns of a table, or the keys of all objects of a .jsonl file.
 
-    `first` is the line of the first row after any header. If the table begins there, it has no header, and the names
-    are numbers, counted from 1.
+    `first` is the line number of the first row after any header. If the table begins there, it has no header, and its
+    columns are named by their numbers, from 1.
     """
     if ending_of(path) == ".jsonl":
         return tuple(dict.fromkeys(key for _, values in objects_of(path, "error") for key in values or ()))
@@ -202,7 +202,7 @@ def read_whole_rows(
 
 
 def every_row(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[object, ...]]]:
-    """Yield the line and the cells of each row of a table, including any header.
+    """Yield the line number and the cells of each row of a table, including any header.
 
     Cells that are missing at the end of a row are empty; keys that an object lacks are `MISSING`.
     """
@@ -219,8 +219,8 @@ class Standardisation:
     """Standardisation of regression labels: a model learns (label - mean) / scale, which is the same in every unit.
 
     Attributes:
-        mean: the mean of the training labels; 0 if the labels are learned unchanged.
-        scale: their standard deviation; 1 if the labels are learned unchanged.
+        mean: The mean of the training labels; 0 if the labels are learned unchanged.
+        scale: The standard deviation of the training labels; 1 if the labels are learned unchanged.
     """
 
     mean: float = 0.0
@@ -235,11 +235,11 @@ class Standardisation:
     @classmethod
     def of_labels(cls, labels: Sequence[float]) -> "Standardisation":
         """Compute the mean and standard deviation of the labels as stored, in float32; their order does not matter."""
-        import numpy as np  # commands without torch do not need it, and it takes a tenth of their start-up time
+        import numpy as np  # takes a tenth of the start-up time of commands without torch, which do not need it
 
         # `fsum` is exact up to the last rounding, so that the order of the corpora does not change the result.
         stored = np.asarray(labels, np.float32).tolist()
-        mean = float(np.float32(math.fsum(stored) / len(stored)))  # so that `standardised` subtracts it exactly
+        mean = float(np.float32(math.fsum(stored) / len(stored)))  # float32, as in `standardised`
         deviation = math.sqrt(math.fsum((label - mean) ** 2 for label in stored) / len(stored))
         return cls(mean, deviation or 1.0)  # if all labels are equal, the deviation is 0
 

@@ -26,7 +26,7 @@ class MediaFile(NamedTuple):
 
     path: Path
     target: str  # empty if `data.labelled` is False
-    line: int | None  # of the table that lists it, counted from 1
+    line: int | None  # its line in the table that lists it, counted from 1; None if no table does
 
     def place(self, corpus: CorpusConfig) -> str:
         """Return the location of the file for messages: its path, and the line of the table that lists it."""
@@ -90,7 +90,7 @@ def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[
 
 def _unlabelled(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[MediaFile]:
     """Yield the files in a folder, and those below each of its subfolders. `part` applies to each of these groups."""
-    # Files by the subfolder that contains them; () for files directly in the folder.
+    # Files by the name of the subfolder that contains them, as a tuple: () for files directly in the folder.
     groups: dict[tuple[str, ...], list[Path]] = {}
     for path in files_below(folder, data):
         groups.setdefault(path.relative_to(folder).parts[:-1][:1], []).append(path)
@@ -107,7 +107,7 @@ def _part(files: list[Path], corpus: CorpusConfig, unit: str) -> list[Path]:
 
 
 def files_below(folder: Path, data: DataConfig) -> list[Path]:
-    """List the images, audio clips or videos anywhere below a folder, by name, without hidden ones."""
+    """List the images, audio clips or videos anywhere below a folder, sorted by path, without hidden ones."""
     files = (path for path in visible_files(folder) if path.name.lower().endswith(ENDINGS[data.modality]))
     # Sort by the whole path: `part` splits this list, and the split must be the same on every system.
     return sorted(files, key=lambda path: path.relative_to(folder).as_posix())

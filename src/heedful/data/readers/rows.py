@@ -24,7 +24,7 @@ MISSING = Missing()
 
 
 def find_name(name: str, names: Sequence[str]) -> str | None:
-    """Return `name` if in `names`; else the only one that differs just in case or surrounding spaces, or None."""
+    """Return `name` if it is in `names`, else the only name that differs just in case or outer spaces, or None."""
     if name in names:
         return name
     alike = {other for other in names if folded(other) == folded(name)}
@@ -43,13 +43,13 @@ def folded(name: str) -> str:
     return name.strip().casefold()
 
 
-FIRST_LINES = 1000
+FIRST_LINES = 1000  # number of lines that determine the separator
 SEPARATORS = {"tabs": "\t", "commas": ",", "semicolons": ";"}
 CHARACTERS = {**SEPARATORS, "pipes": "|"}
 USUAL_SEPARATORS = {".tsv": "tabs", ".csv": "commas"}
 OBJECTS = "one JSON object per line"
 MIN_AGREEMENT = 0.9  # minimum share of rows that must be as wide as the first one
-DECLARED = re.compile(r'"?sep=([\t,;|])"?', re.IGNORECASE)  # Excel may write this first line
+DECLARED = re.compile(r'"?sep=([\t,;|])"?', re.IGNORECASE)  # a first line that tells Excel the separator
 DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
 SEPARATOR_REMEDIES = {
     "tabs": "give it a name that ends in .tsv",
@@ -62,9 +62,9 @@ SEPARATOR_REMEDIES = {
 def separator_of(path: Path, bad_utf8: BadUtf8) -> str:
     """Return the separator of a table's columns, as a key of `CHARACTERS`.
 
-    A first line such as `sep=;` decides. Otherwise the separator is the one that the file extension suggests or, if
-    that does not split the first lines into columns, one that does: many programs write semicolons or tabs to .csv
-    files. A .txt file has tabs.
+    A .txt file has tabs. In other files, a first line such as `sep=;` decides. Without it, the separator is the one of
+    the file extension or, if that does not split the first lines into columns, one that does: many programs write
+    semicolons or tabs to .csv files.
     """
     named = USUAL_SEPARATORS.get(ending_of(path))
     if named is None:
@@ -77,11 +77,11 @@ def separator_of(path: Path, bad_utf8: BadUtf8) -> str:
         )
     if lines and (declared := DECLARED.fullmatch(lines[0].strip(" "))):
         return next(name for name, character in CHARACTERS.items() if character == declared[1])
-    # The extension's separator comes first: it wins if others split the lines as well.
+    # The extension's separator comes first, so that it wins if others split the lines as well.
     names = dict.fromkeys((named, *CHARACTERS)) if len(lines) > 1 else [named]  # a single line shows too little
     candidates = [name for name in names if width(lines, name) > 1]
     if len(candidates) > 1 and "commas" in candidates and not any("," in DECIMAL_COMMA.sub("", line) for line in lines):
-        candidates.remove("commas")  # they are inside numbers, as in 4,37
+        candidates.remove("commas")  # all commas are decimal commas, as in 4,37
     return candidates[0] if candidates else named
 
 
@@ -110,9 +110,9 @@ def _holds_object(line: str) -> bool:
 
 
 def width(lines: Iterable[str], separator: str) -> int:
-    """Return the number of cells in the first row of a table, or 1 if too many rows have a different number.
+    """Return the number of cells in the first row of `lines`, or 1 if too many rows have a different number.
 
-    The last row may be incomplete and is ignored.
+    The last row is ignored, because `lines` may end inside it.
     """
     # Between tabs, a quote is usually part of the text; if it were read as CSV, it could join all lines after it.
     quoting = csv.QUOTE_NONE if separator == "tabs" else csv.QUOTE_MINIMAL
@@ -126,8 +126,6 @@ def width(lines: Iterable[str], separator: str) -> int:
 
 # In a table without a header, these names stand for the first columns.
 USUAL_FIELDS = (("source",), ("source", "target"), ("source", "pair"), ("source", "pair", "target"))
-
-OPTIONS = "(in a command: --column and similar options)"
 
 JSON_KINDS = {
     bool: "boolean",
@@ -144,11 +142,11 @@ WIDTH_REMEDIES = {  # for a row that is shorter or longer than others
     ".tsv": "fix or remove it. For text that contains {separator} or line breaks, use .csv with quotes, or .jsonl",
 }
 
-Cells = tuple[int, list[str] | None]  # the line where a table row begins, and its cells, or None if it is skipped
+Cells = tuple[int, list[str] | None]  # the line number where a row begins; its cells, or None if the row is skipped
 
 
 class RawRow(NamedTuple):
-    """A row of a table or .jsonl file: the line where it begins, and its fields, None where bad UTF-8 was skipped."""
+    """A row of a table or .jsonl file: the line number where it begins, and its fields; None for skipped bad UTF-8."""
 
     line: int
     texts: tuple[str | None, ...]
@@ -184,12 +182,12 @@ def rows_of_table(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[Raw
             columns, is_header = _columns(cells, fields.names, path)
             if is_header:
                 continue
-        # A column that the first row lacks is a wrong name; one that only this row lacks is a malformed row.
+        # If the first row lacks a column, its number is wrong; if only this row lacks it, the row is malformed.
         if max(columns) >= width:
             raise InputError(
                 f"{path}, line {line}: has {counted(len(cells), 'columns')}, but column {max(columns) + 1} is needed; "
                 f"columns are separated by {separator_of(path, bad_utf8)}. Set source_field and target_field to "
-                f"existing columns {OPTIONS}"
+                "existing columns"
             )
         if not max(columns) < len(cells) <= width:
             remedy = WIDTH_REMEDIES.get(ending_of(path), WIDTH_REMEDIES[".tsv"])
@@ -201,21 +199,25 @@ def rows_of_table(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[Raw
 
 
 def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
-    """Yield the rows of a .jsonl file, one JSON object per line. A label that is a number or a boolean is kept as JSON.
+    """Yield the rows of a .jsonl file, one JSON object per line.
 
-    A label that is null or NaN becomes an empty text, like a missing label in a table.
+    A label that is a number or a boolean is kept as JSON text. A label that is null or NaN becomes an empty text, as a
+    missing label in a table is.
     """
     check_objects(path, bad_utf8)
+    first_keys: list[str] | None = None
     for number, values in objects_of(path, bad_utf8):
         if values is None:
             yield RawRow(number, (None,) * len(fields.names))
             continue
-        raw = [_text_of(values, name, fields, f"{path}, line {number}") for name in fields.names]
+        if first_keys is None:
+            first_keys = list(values)
+        raw = [_text_of(values, name, fields, first_keys, f"{path}, line {number}") for name in fields.names]
         yield RawRow(number, tuple(decode_utf8(text, str(path), number, bad_utf8) for text in raw))
 
 
 def objects_of(path: Path, bad_utf8: BadUtf8) -> Iterator[tuple[int, dict[str, object] | None]]:
-    """Yield the line number and the JSON object of each line in a .jsonl file, or None where bad UTF-8 is skipped."""
+    """Yield the number and the JSON object of each line of a .jsonl file; the object is None for skipped bad UTF-8."""
     for number, line in numbered_lines(path, bad_utf8):
         yield number, None if line is None else parse_object(line, f"{path}, line {number}")
 
@@ -276,7 +278,7 @@ def _columns(first_row: list[str], names: Sequence[str], path: Path) -> tuple[li
             raise InputError(
                 f"{path}: no column is named {name!r}{hint_of_name(name, first_row)}; the first line has "
                 f"{', '.join(map(repr, first_row[:20]))}. Set source_field and target_field (and pair_field) to these "
-                f"names, or to column numbers from 1 {OPTIONS}"
+                "names, or to column numbers from 1"
             )
     return columns, is_header
 
@@ -284,8 +286,8 @@ def _columns(first_row: list[str], names: Sequence[str], path: Path) -> tuple[li
 def names_columns(names: Sequence[str], first_row: Sequence[str]) -> bool:
     """Return True if the first row of a table contains at least one of the given names of columns.
 
-    The usual names, which a recipe has by default, may be in a different case only if all of them occur: the first row
-    of a dictionary may contain "Source", and a table of reviews a column "Source" for their origin.
+    The usual names, which a recipe has by default, may differ in case only if there are several and all of them occur:
+    the first row of a dictionary may contain "Source", and a table of reviews a column "Source" for their origin.
     """
     words = [name for name in names if not name.isdecimal()]
     if any(name in first_row for name in words):
@@ -311,19 +313,23 @@ def parse_object(line: str, location: str) -> dict[str, object]:
 
 
 def is_missing(value: object) -> bool:
-    """Return True for null, and for NaN, with which Python and pandas write a missing value."""
+    """Return True for null, and for NaN, which Python and pandas write for a missing value."""
     return value is None or (isinstance(value, float) and isnan(value))
 
 
-def _text_of(values: dict[str, object], key: str, fields: Fields, location: str) -> bytes:
-    """Return a text value as bytes, to be decoded: an escaped lone surrogate is text in JSON but not in UTF-8."""
+def _text_of(values: dict[str, object], key: str, fields: Fields, first_keys: Sequence[str], location: str) -> bytes:
+    """Return the text under a key as bytes: decoding them finds lone surrogates, which JSON allows but UTF-8 does not.
+
+    `first_keys` are the keys of the file's first object. If it lacks the key too, the name is wrong; otherwise this
+    line is malformed.
+    """
     name = find_name(key, list(values))
     if name is None:
         keys = ", ".join(map(repr, list(values)[:20])) or "none"
-        raise InputError(
-            f"{location}: no key {key!r}{hint_of_name(key, list(values))}; it has {keys}. Set source_field and "
-            f"target_field (and pair_field) to these keys {OPTIONS}"
-        )
+        remedy = "Set source_field and target_field (and pair_field) to these keys"
+        if find_name(key, first_keys) is not None:
+            remedy = "Add the key, or remove the line"
+        raise InputError(f"{location}: no key {key!r}{hint_of_name(key, list(values))}; it has {keys}. {remedy}")
     # pandas writes NaN for a missing text, which `json.loads` reads as a number.
     value = None if is_missing(values[name]) else values[name]
     if fields.turns and isinstance(value, list):

@@ -14,6 +14,7 @@ from heedful.wording import counted
 T = TypeVar("T")
 
 MAX_LINE_BYTES = 1 << 40  # JSON is often a single line
+JSON_TYPES = {str: "a string", int: "an integer", list: "a list"}
 HALF = re.compile("[\ud800-\udfff]")  # a lone surrogate, half of a character
 
 
@@ -25,7 +26,7 @@ class GoldAnswer(NamedTuple):
 
 
 class SpanQuestion(NamedTuple):
-    """A question about a text, with all accepted answers. There are none if the text does not answer it."""
+    """A question about a text, with all accepted answers: none if the text does not answer the question."""
 
     id: str
     question: str
@@ -37,9 +38,9 @@ class SpanQuestion(NamedTuple):
 def read_squad(corpus: CorpusConfig, data: DataConfig) -> Iterator[SpanQuestion]:
     """Yield the questions of a .json or .json.gz file in SQuAD format, or of a `part` of its articles, in order.
 
-    The file is read into memory, and bad UTF-8 in it cannot be skipped, only replaced. Plausible answers to questions
-    with `is_impossible` are ignored. An answer must be exactly where the file says: moving it to where it might belong
-    would be a guess.
+    The whole file is read into memory. Bad UTF-8 in it can be replaced, but not skipped. Plausible answers to questions
+    with `is_impossible` are ignored. An answer must be exactly where the file says, because any correction would be a
+    guess.
     """
     path = corpus_files(corpus, data)[0]
     policy = "replace" if data.bad_utf8 == "replace" else "error"
@@ -94,7 +95,7 @@ def _field(values: Any, key: str, kind: type[T], location: str) -> T:
     value = values.get(key) if isinstance(values, dict) else None
     if not isinstance(value, kind):
         raise InputError(
-            f"{location}: {key!r} is missing or is not a {kind.__name__}; questions are expected in SQuAD format"
+            f"{location}: {key!r} is missing or is not {JSON_TYPES[kind]}; questions are expected in SQuAD format"
         )
     if isinstance(value, str) and (half := HALF.search(value)):
         raise InputError(

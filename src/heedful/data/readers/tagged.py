@@ -12,10 +12,10 @@ from heedful.data.readers.corpus import WHOLE, TableRow, corpus_files, part_of
 from heedful.data.readers.drop_report import DropReport
 from heedful.data.readers.files import ending_of, numbered_lines, read_lines
 from heedful.errors import InputError
-from heedful.text.words import CutText
+from heedful.text.words import SplitText
 
-# O, or a word's position in a span and the span's kind: B for beginning, I inside, E or L end, S or U single (IO, BIO,
-# IOBES, BILOU).
+# O, or a word's position in a span, a hyphen and the span's kind. Positions are B for beginning, I inside, E or L end,
+# S or U single, as in the schemes IO, BIO, IOBES and BILOU.
 TAG = re.compile(r"O|[BIELSU]-\S.*")
 INSIDE = "IEL"  # prefixes of tags that may continue a span
 OPEN = "BI"  # prefixes of tags after which a span may continue
@@ -23,14 +23,14 @@ BEGINS = {"I": "B", "E": "S", "L": "U"}  # prefix that may continue a span -> pr
 
 SINGLE = "S-"  # the prefix of a single-word tag, such as a part of speech, which files may omit
 TREEBANK = 10  # number of columns of CoNLL-U: the second is the word, the fourth its part of speech
-NUMBER = re.compile(r"\d+")  # the number of a word in CoNLL-U; 1-2 and 1.1 are not words of a sentence
+NUMBER = re.compile(r"\d+")  # the number of a word in CoNLL-U; lines with 1-2 or 1.1 are not words
 
 NO_TAG = (
     "is neither O nor a kind with a prefix, such as B-person and I-person; the prefixes are B, I, E, S, L and U. "
     "A single-word tag, such as a part of speech, is written with S:"
 )
 
-Word = tuple[int, str, str]  # the line of a word, the word, its tag
+Word = tuple[int, str, str]  # the line number of a word, the word, its tag
 
 
 class Tagged(NamedTuple):
@@ -75,8 +75,8 @@ def with_beginnings(tags: Sequence[str], scheme: Collection[str]) -> list[str]:
 def may_follow(before: str, tag: str, scheme: Collection[str]) -> bool:
     """Return True if one tag may follow another in the tagging scheme that has the tags `scheme`.
 
-    If the scheme has tags for the beginning or the end of a span, each span must have them. "O" stands before the first
-    word and after the last one.
+    If the scheme has tags for the beginning or the end of a span, each span must have them. Use "O" as the tag before
+    the first word and after the last one.
     """
     if _continues(before, tag):
         return True
@@ -141,7 +141,7 @@ def _sentences(corpus: CorpusConfig, data: DataConfig) -> Iterator[list[Word]]:
     """Yield sentences, in which an empty word stands for a line with bad UTF-8 that is to be skipped."""
     path = corpus_files(corpus, data)[0]
     sentence: list[Word] = []
-    bare = ""  # the first tag of the file if it has no prefix; no tag of the file has one then
+    bare = ""  # the first tag of the file if it has no prefix: then no other tag may have one; otherwise empty
     is_first = True
     for number, line in numbered_lines(path, data.bad_utf8):
         if line is None:
@@ -167,13 +167,13 @@ def _sentences(corpus: CorpusConfig, data: DataConfig) -> Iterator[list[Word]]:
 
 
 def _is_comment(line: str, bare: str) -> bool:
-    # Bare tags have no prefix that identifies a word: in their files, only "# " without a tab begins a comment.
+    # Without prefixes, tags look like any other text, so only "# " in a line without tabs begins a comment.
     is_word = bare and ("\t" in line or not line.startswith("# "))
     return line.startswith("#") and not is_word and TAG.fullmatch((_columns(line) or [""])[-1]) is None
 
 
 def _columns(line: str) -> list[str]:
-    """Return the columns of a line: in CoNLL-U, the form and part of speech of a word, and none for other lines."""
+    """Return the columns of a line; in CoNLL-U, the form and part of speech, or [] if the line is not a word."""
     line = line.rstrip(" ")
     if "\t" not in line:
         return re.split(" +", line.strip(" \t"))
@@ -200,7 +200,7 @@ USUAL_KEYS = ("words", "tokens")
 TAGGED_FILES = (".conll", ".conllu", ".bio", ".bio2", ".iob", ".iob2")  # training data for taggers
 
 
-def words_in(line: str, location: str) -> CutText:
+def words_in(line: str, location: str) -> SplitText:
     """Read the words of a line, which is a JSON array of strings, or words separated by spaces."""
     words = _words_of_line(line, ())
     return _cut_text(line.split() if words is None else words, location)
@@ -214,10 +214,10 @@ def has_word_lists(path: Path, key: str | None) -> bool:
 
 
 def read_word_lists(path: Path, key: str | None) -> Iterator[TableRow]:
-    """Yield the words of each line of a .jsonl file, or of each tagged sentence, as a row with one `CutText`."""
+    """Yield the words of each line of a .jsonl file, or of each tagged sentence, as a row with one `SplitText`."""
     if ending_of(path) in TAGGED_FILES:
         tagged = read_tagged(CorpusConfig(source=str(path.absolute())), DataConfig())
-        yield from (TableRow(sentence.line, (CutText(sentence.words),)) for sentence in tagged)
+        yield from (TableRow(sentence.line, (SplitText(sentence.words),)) for sentence in tagged)
         return
     keys = [key] if key else USUAL_KEYS
     for number, line in enumerate(read_lines(path), start=1):
@@ -232,7 +232,7 @@ def read_word_lists(path: Path, key: str | None) -> Iterator[TableRow]:
 
 
 def _words_of_line(line: str, keys: Sequence[str]) -> list[object] | None:
-    """Return the array in a line of JSON: the whole value, or that of the first of `keys` present; None if neither."""
+    """Return the array in a line of JSON, or under the first of `keys` in its object; None if there is no array."""
     try:
         values = json.loads(line)
     except (ValueError, RecursionError):
@@ -242,8 +242,8 @@ def _words_of_line(line: str, keys: Sequence[str]) -> list[object] | None:
     return values if isinstance(values, list) else None
 
 
-def _cut_text(words: list[object] | list[str], location: str) -> CutText:
+def _cut_text(words: list[object] | list[str], location: str) -> SplitText:
     try:
-        return CutText(words)
+        return SplitText(words)
     except InputError as error:
         raise InputError(f"{location}: {error}") from error

@@ -4,8 +4,8 @@
 2. Otherwise the columns given by the recipe, which are numbers in a table without a header.
 3. Otherwise the columns in which `heedful init` recognises text; if in doubt, an error is raised.
 
-A recipe may give columns by number, or leave the default, which stands for the first columns. If these contain labels
-and others contain text, as in a table whose label comes first, the columns with text are read.
+A recipe may give columns by number, or by default the first ones. If these contain labels and others contain text, as
+in a table whose label comes first, the columns with text are read.
 """
 
 from collections.abc import Collection, Sequence
@@ -45,8 +45,8 @@ class TextRequest:
     named: tuple[str | None, ...] = ()  # the name given by an option for each field, or None
     labels: Collection[str] = ()  # classes of the model; a column that contains only classes is not text
     target: str | None = None  # the name of the recipe's column of labels or expected texts
-    language: str = "src"  # code of the language of the texts, or "src" if the recipe does not say
-    usual: Collection[str] = TEXT_NAMES  # usual names in lower case, to choose among columns that may contain text
+    language: str = "src"  # code of the language of the texts, or "src" if the recipe does not give it
+    usual: Collection[str] = TEXT_NAMES  # names, in lower case, that are preferred among columns that may contain text
     option: str = "--column"  # the option that sets a column, for messages
     turns: bool = False  # True if a text may be a list of turns in JSON, as for a dialogue model
 
@@ -68,7 +68,10 @@ def choose_columns(path: Path, request: TextRequest) -> ColumnChoice:
     has_names = names_columns(request.fields, header)
     if any(request.named):
         pairs = zip(request.named, request.fields, strict=True)
-        named = tuple(_column_name(name or field, header, path, request.option) for name, field in pairs)
+        named = tuple(
+            _column_name(name or field, header, path, "--pair-field" if index else request.option)
+            for index, (name, field) in enumerate(pairs)
+        )
         if has_names:  # numbers become names, because the first row is a header
             names = {
                 str(number): name
@@ -81,14 +84,14 @@ def choose_columns(path: Path, request: TextRequest) -> ColumnChoice:
         return ColumnChoice(request.fields)
     columns = columns_of(path, DataConfig())
     by_number = None if has_keys or has_header(path) else _numbers(request.fields, len(columns))
-    # With as many columns as texts, there is nothing to choose, whatever their names.
+    # With as many columns as texts, all columns are read, whatever their names.
     if len(columns) == len(request.fields):
         return ColumnChoice(by_number or _fields_of(columns, columns, has_keys=has_keys))
     guessed = _guess(columns, request)
     texts = None if guessed is None else _fields_of(guessed, columns, has_keys=has_keys)
     if by_number:
-        # Columns of numbers or of model classes do not contain text. Nor do those with a few short values, such as
-        # labels, unless no other columns contain text.
+        # Columns of numbers or of the model's classes do not contain text. Columns of a few short values look like
+        # labels, which counts only if other columns contain text.
         is_sure = texts in (None, by_number)
         chosen = [columns[int(number) - 1] for number in by_number]
         if not any(c.all_numbers or _has_only_classes(c, request) or (c.is_label and not is_sure) for c in chosen):
@@ -108,7 +111,7 @@ def choose_columns(path: Path, request: TextRequest) -> ColumnChoice:
 
 
 def first_names(path: Path) -> list[str]:
-    """Return the cells of the first row of a table, or the keys of the first object, which may be column names."""
+    """Return what may be column names: the cells of a table's first row, or the keys of the first JSON object."""
     if ending_of(path) != ".jsonl":
         return next((cells for _, cells in cells_of(path, "replace") if cells is not None), [])
     line = next(read_lines(path, bad_utf8="replace"), None)
@@ -116,15 +119,16 @@ def first_names(path: Path) -> list[str]:
 
 
 def _column_name(name: str, header: Sequence[str], path: Path, option: str) -> str:
-    """Return the name of a column as written in the table. A column number is returned unchanged."""
-    if name.isdecimal():
+    """Return the name of a column as written in the table. The number of a table column is returned unchanged."""
+    has_keys = ending_of(path) == ".jsonl"
+    if name.isdecimal() and not has_keys and 0 < int(name) <= len(header):
         return name
     column = find_name(name, header)
     if column is None:
         raise InputError(
             f"{path}: no column is named {name!r}{hint_of_name(name, header)}; it has "
-            f"{', '.join(map(repr, header[:20]))}. Give one of these names with {option}, or its position, "
-            "counting from 1"
+            f"{', '.join(map(repr, header[:20]))}. Give one of these names with {option}"
+            f"{'' if has_keys else f', or a column number from 1 to {len(header)}'}"
         )
     return column
 
@@ -139,7 +143,7 @@ def _numbers(fields: tuple[str, ...], width: int) -> tuple[str, ...] | None:
 
 
 def _has_only_classes(column: Column, request: TextRequest) -> bool:
-    """Return True if each value of a column is a class of the model, whatever its case."""
+    """Return True if each value of a column is a class of the model, regardless of case."""
     classes = set(map(folded, request.labels))
     return bool(classes) and {folded(value) for value in column.values} <= classes
 
@@ -164,7 +168,7 @@ def _guess(columns: Sequence[Column], request: TextRequest) -> list[Column] | No
         [column for column in texts if folded(column.name) in request.usual],
         [column for column in rest if folded(column.name) in request.usual],
     )
-    # The first rule that leaves one column for each field decides.
+    # The first selection that has exactly one column for each field decides.
     for candidates in rounds:
         if len(candidates) == len(request.fields):
             # The usual names of second texts, such as "context", come last.

@@ -73,9 +73,9 @@ def reading(subject: Any, value: Input, target: str | None = None) -> ForwardPas
     """Prepare one forward pass of any predictor over a text, image or audio, with an optional target.
 
     Args:
-        subject: the predictor.
-        value: a text; or for an image or audio model, the bytes of a file, its path, or an array.
-        target: the output of a translator, captioner or text generator; if None, the model generates one first. For
+        subject: The predictor.
+        value: A text; or for an image or audio model, the bytes of a file, its path, or an array.
+        target: The output of a translator, captioner or text generator; if None, the model generates one first. For
             other predictors, the second text of a pair.
     """
     if isinstance(value, str) and not value.strip():

@@ -33,16 +33,16 @@ WILD = set("*?[")  # characters that turn the name of a tap into a pattern
 def recording(
     model: Model, keep: str | Collection[str] = (), edits: Mapping[str, Edit] | None = None
 ) -> Iterator[dict[str, Tensor]]:
-    """Context manager that records and edits the tensors of a model's forward passes at named taps.
+    """Record and edit the tensors of a model's forward passes at named taps, as a context manager.
 
     Attention whose inner tensors are recorded or edited runs with the plain formula instead of a fused kernel. The
     model is restored at the end, even after an exception. Recordings can be nested: the edits of the outer one are
     applied first.
 
     Args:
-        model: any of heedful's models, in evaluation mode.
-        keep: names of taps to record, or patterns such as "dec.*.cross.attn".
-        edits: name or pattern of taps -> function that replaces the tensor.
+        model: Any of heedful's models, in evaluation mode.
+        keep: Names of taps to record, or patterns such as "dec.*.cross.attn".
+        edits: Maps a name or pattern of taps to the function that replaces their tensors.
 
     Yields:
         The recorded tensors by name, (B, ...), from the last forward pass. Tensors that a recurrent or
@@ -117,7 +117,7 @@ class WatchedKernel:
         return self.passing(self.names[place], x) if place in self.names else x
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, p: float) -> Tensor:
-        """Compute attention as `heedful.nn.attention.attend` does, with the tensors that the functions return."""
+        """Compute attention as `heedful.nn.attention.attend` does, but use the tensors that `passing` returns."""
         scores = self.at("score", scaled_scores(self.at("q", q), self.at("k", k)))
         weights = self.at("attn", softmax(scores + self.at("bias", bias)))
         return self.at("z", mix(dropout(weights, p), self.at("v", v)))
@@ -128,8 +128,8 @@ class Head:
     """One attention head of a model.
 
     Attributes:
-        block: name of the attention sublayer, as in the names of taps, such as "dec.1.cross".
-        number: index of the head in the sublayer, from 0.
+        block: Name of the attention sublayer, as in the names of taps, such as "dec.1.cross".
+        number: Index of the head in the sublayer, from 0.
     """
 
     block: str
@@ -193,8 +193,8 @@ def switched_off(off: Iterable[Head], way: str = "silent") -> dict[str, Edit]:
     """Return the edits for `recording` that switch off attention heads.
 
     Args:
-        off: the attention heads.
-        way: one of `WAYS`: "silent" for zero output, "even" for uniform attention.
+        off: The attention heads.
+        way: One of `WAYS`: "silent" for zero output, "even" for uniform attention.
     """
     if way not in WAYS:
         raise InputError(f'unknown way "{way}" to switch off heads; choose one of {", ".join(WAYS)}')

@@ -136,7 +136,7 @@ def overlaps(begin: int | float, end: int | float, count: int, step: float) -> n
 
 @dataclass(frozen=True)
 class AudioInput:
-    """Log-mel spectrum of audio, which is shown even if the model reads samples, and the frames of the encoder."""
+    """Log-mel spectrum of audio, shown even if the model reads samples, and the positions of the encoder."""
 
     spectrum: Float32[np.ndarray, "T M"]
     bands: list[float]  # centre of each mel band, in Hz
@@ -220,7 +220,7 @@ class Writing:
     config: DecodeConfig
     source: Source
     limit: int  # maximum number of tokens in a search, including <eos>
-    longest: int  # a given output has fewer tokens than this, without <eos>
+    longest: int  # a given output must have fewer tokens than this, not counting <eos>
     rules: SpeechRules | None = None  # for the tokens of a transcript
     prompt: tuple[int, ...] = ()  # tokens after <bos> that the decoder reads before it writes, such as a language
 

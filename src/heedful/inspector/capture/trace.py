@@ -133,7 +133,7 @@ class Trace(Mapping[str, Recorded]):
         for axis, size in zip(axes, values.shape, strict=True):
             line, _, part = (axis.line or "").partition(".")
             tokens = getattr(self.lines[line], part).labels if line else []
-            # Numbers where a single row is shared by all tokens.
+            # Positions are numbered if all tokens share a single row.
             labels.append(tokens if line and len(tokens) == size else [str(number) for number in range(size)])
         return Recorded(name, tuple(axis.name for axis in axes), values, tuple(labels))
 
@@ -144,7 +144,7 @@ class Trace(Mapping[str, Recorded]):
         return len(self.tensors)
 
     def only(self, names: Collection[str], head: int | None = None) -> "Trace":
-        """Select tensors of the trace by names or patterns such as "dec.*.cross.attn", and one attention head.
+        """Select tensors by names or patterns such as "dec.*.cross.attn", and one attention head if `head` is given.
 
         Tensors without heads are kept as they are. With grouped-query attention, keys and values are those of the
         head's group.
@@ -156,11 +156,11 @@ class Trace(Mapping[str, Recorded]):
             if head is None:
                 break
             block = name.rpartition(".")[0]
-            # The query heads: a shared bias has one head, and grouped keys and values have fewer.
+            # The number of query heads: a shared bias has one head, and grouped keys and values have fewer.
             heads = max(len(self.tensors[tap]) for tap in with_heads if tap.rpartition(".")[0] == block)
             if not 0 <= head < heads:
                 raise InputError(f"head {head}: {name} has {counted(heads, 'heads')}, counted from 0")
-            # Keys and values of grouped-query attention have fewer heads than queries.
+            # The queries of a group share one head of keys and values.
             index = head * len(tensors[name]) // heads
             tensors[name] = tensors[name][index : index + 1]
         return replace(self, axes={name: self.axes[name] for name in tensors}, tensors=tensors)
@@ -169,12 +169,12 @@ class Trace(Mapping[str, Recorded]):
         """Write the trace to a safetensors file.
 
         Args:
-            path: the file. A file that heedful wrote is replaced if it is unchanged.
-            stored: encoding of tensors by name, each a key of `STORED`; other tensors are stored as float32.
-            replace: also replace any other file.
+            path: The file. A file that heedful wrote is replaced if it is unchanged.
+            stored: Encoding of tensors by name, each a key of `STORED`; other tensors are stored as float32.
+            replace: Also replace any other file.
 
         Raises:
-            OSError: the file cannot be written.
+            OSError: The file cannot be written.
         """
         with own_file(Path(path), replace=replace) as file:
             file.writelines(self.encoded(stored))

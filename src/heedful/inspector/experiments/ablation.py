@@ -33,16 +33,16 @@ def cost(
     whole: Sequence[str] | None = None,
     language: str = "",
 ) -> Comparison:
-    """Compare BLEU with all attention heads and without some, with the interval from a paired bootstrap.
+    """Compare a translator's BLEU with all attention heads and without some, by paired bootstrap resampling.
 
     Args:
-        translator: the translator, with model, tokenizers and search settings.
-        off: the attention heads to switch off.
-        sources: source sentences.
-        references: reference translations of the sources.
-        way: how heads are switched off, one of `WAYS` in `heedful.inspector.capture.recorder`.
-        whole: translations of the sources with all heads, if already computed.
-        language: language of the references, such as "zh"; it selects BLEU's word tokenizer.
+        translator: The translator, with model, tokenizers and search settings.
+        off: The attention heads to switch off.
+        sources: Source sentences.
+        references: Reference translations of the sources.
+        way: How heads are switched off, one of `WAYS` in `heedful.inspector.capture.recorder`.
+        whole: Translations of the sources with all heads, if already computed.
+        language: Language of the references, such as "zh"; it selects BLEU's word tokenizer.
     """
     if whole is None:
         whole = translator.translate(sources)
@@ -83,17 +83,17 @@ class Effect:
     pieces: list[str]  # target tokens of the inspection; empty if the model does not generate
     whole: list[float]  # log P of each target token given the tokens before it, with all heads
     without: list[float]  # the same, without the heads
-    choices: list[list[Choice]]  # for each gap, or for the whole text, options by `whole`, most probable first
+    choices: list[list[Choice]]  # options for each gap, or for the whole text, sorted by `whole`, highest first
 
 
 def effect(subject: Any, inspection: Inspection, off: Iterable[Head], way: str = "silent") -> Effect:
     """Compute the effect of switching off some attention heads on an inspection.
 
     Args:
-        subject: the predictor of the inspection.
-        inspection: the inspection; heads that its question switches off are off on both sides of the comparison.
-        off: the attention heads to switch off.
-        way: how heads are switched off, one of `heedful.inspector.capture.recorder.WAYS`.
+        subject: The predictor of the inspection.
+        inspection: The inspection; heads that its question switches off are off on both sides of the comparison.
+        off: The attention heads to switch off.
+        way: How heads are switched off, one of `heedful.inspector.capture.recorder.WAYS`.
     """
     model, question, forward = model_of(subject), inspection.question, inspection.forward
     target = forward.target
@@ -102,7 +102,7 @@ def effect(subject: Any, inspection: Inspection, off: Iterable[Head], way: str =
         whole = log_probs(forward) if target else []
         whole_probabilities = probabilities(subject, forward, question)
 
-    # An edit replaces an earlier one of the same tensor, so all heads of one way are switched off by a single edit.
+    # An edit replaces an earlier one of the same tensor, so heads that are switched off in the same way share one edit.
     same_way = question.off if question.way == way else ()
     with recording(model, edits=edits | switched_off([*same_way, *off], way)):
         answers = ask(subject, question).answers
@@ -113,7 +113,7 @@ def effect(subject: Any, inspection: Inspection, off: Iterable[Head], way: str =
 
 
 def top_choices(whole: Mapping[str, float], without: Mapping[str, float]) -> list[Choice]:
-    """Return the most probable options with all heads and those without some, sorted by probability with all heads."""
+    """Return the options that are most probable with all heads or without some, sorted by probability with all."""
     # The best options of both sides, so that one that gains probability without the heads is listed as well.
     top = {
         text

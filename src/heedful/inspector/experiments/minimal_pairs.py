@@ -71,8 +71,8 @@ def contrasts(lines: Iterable[str]) -> list[Contrast]:
 class Shift:
     """Result of a minimal pair: a model's log-probabilities of both forms, its preferences, and their shift.
 
-    `attention` is the weight from the first target position at which the forms differ to the tokens of each source that
-    the other source does not have; None if the model is not a translator or the sources are equal.
+    `attention` is measured at the first target position at which the forms differ: for each source, the weight on the
+    tokens that differ from the other source. It is None if the model is not a translator or the sources are equal.
     """
 
     contrast: Contrast
@@ -104,10 +104,10 @@ def shifts(subject: Any, pairs: Iterable[Contrast], head: Head | None = None) ->
     """Score minimal pairs with a model, one after another.
 
     Args:
-        subject: a translator; a generator, for which forms continue the source directly, so that a form for a new word
+        subject: A translator; a generator, for which forms continue the source directly, so that a form for a new word
             starts with a space; or a filler, for which sources have one gap for forms of one token.
-        pairs: the minimal pairs.
-        head: the cross-attention head to measure; None for the mean over all heads of all layers.
+        pairs: The minimal pairs.
+        head: The cross-attention head to measure; None for the mean over all heads of all layers.
     """
     for pair in pairs:
         try:
@@ -205,7 +205,7 @@ def attention_to_swap(subject: Any, pair: Contrast, head: Head | None) -> Both |
     query = common_prefix(*rows)
     if rows[0] == rows[1]:
         raise InputError(f"the model writes both forms with the same tokens: {pair.forms[0]!r}")
-    # Up to the position where the forms differ, the passes of both are equal.
+    # Up to the position where the forms differ, the passes of both are equal, so form A is enough.
     passes = [of_form(subject, source, pair.forms[0]) for source in pair.sources]
     swapped = differing(*(forward.lines["src"].read.ids for forward in passes))
     a, b = (attention_at(forward, query, keys, head) for forward, keys in zip(passes, swapped, strict=True))

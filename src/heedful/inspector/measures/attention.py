@@ -36,8 +36,8 @@ def offset(weights: Float[Tensor, "H T S"], distance: int) -> Float[Tensor, " H"
 def distance(weights: Float[Tensor, "H S S"], places: Float[Tensor, "S P"]) -> Float[Tensor, " H"]:
     """Compute the mean distance from a query to its keys, weighted by attention, relative to uniform attention.
 
-    It is near 0 for a head that attends locally, and 1 for uniform attention; in pixels, this is figure 7 of
-    Dosovitskiy et al. 2021. Class tokens, whose position is NaN, are left out. It is 0 if there is a single position.
+    It is near 0 for a head that attends locally, and 1 for uniform attention. Figure 7 of Dosovitskiy et al. 2021
+    shows it in pixels. Class tokens, whose position is NaN, are left out. It is 0 if there is a single position.
     """
     real = ~places.isnan().any(-1)
     distances = torch.cdist(places[real], places[real])
@@ -78,7 +78,7 @@ class AlignedAttention:
     media: MediaInput | None = None
 
     def by_word(self) -> Float[Tensor, "L H T2 S2"]:
-        """Return the weights between words: summed over source pieces, averaged over target pieces of a word."""
+        """Return the weights by word: summed over the pieces of a source word, averaged over those of a target word."""
         columns, rows = (  # pieces x words: 1 where the piece is part of the word
             one_hot(torch.tensor(pieces.word_of_piece), len(pieces.words)).to(self.weights)
             for pieces in (self.source, self.target)
@@ -94,9 +94,9 @@ def cross_attention(subject: Writer, source: Input, target: str | None = None) -
     token-by-token generation.
 
     Args:
-        subject: the translator, captioner or transcriber.
-        source: one sentence; or the bytes of an image or audio file, its path, or an array.
-        target: translation, caption or transcript; None for the model's own output.
+        subject: The translator, captioner or transcriber.
+        source: One sentence; or the bytes of an image or audio file, its path, or an array.
+        target: Translation, caption or transcript; None for the model's own output.
     """
     forward = reading(subject, source, target)
     with recording(forward.model, ["dec.*.cross.attn"]) as recorded:
@@ -116,9 +116,9 @@ def view(
     heads = weights.size(1)
     if layer is not None and layer not in layers:
         available = f"{counted(len(layers), 'layers')}: {', '.join(map(str, layers))}"
-        raise InputError(f"layer {layer}: the decoder has cross-attention in {available}")
+        raise InputError(f"--layer {layer}: the decoder has cross-attention in {available}")
     if head is not None and not 1 <= head <= heads:
-        raise InputError(f"head {head}: the decoder has {counted(heads, 'heads')}, counted from 1")
+        raise InputError(f"--head {head}: the decoder has {counted(heads, 'heads')}, counted from 1")
     entropy = torch.special.entr(weights).sum(-1).mean((1, 2))
     index = int(entropy.argmin()) if layer is None else layers.index(layer)
     name = f"Cross-attention, layer {layers[index]}"
@@ -150,10 +150,10 @@ class BoxMass:
     """Cross-attention inside the box of one word of a caption.
 
     Attributes:
-        word: the word.
-        mass: attention weight inside the box for each layer and head, from 0 to 1: the mean over the pieces of the
+        word: The word.
+        mass: Attention weight inside the box for each layer and head, from 0 to 1: the mean over the pieces of the
             word. A patch that is partly inside contributes its weight times the share of its area inside.
-        chance: weight of uniform attention inside the box; without a class token, the box's share of the image.
+        chance: Weight of uniform attention inside the box; without a class token, the box's share of the image.
     """
 
     word: str
@@ -167,10 +167,10 @@ def box_masses(subject: Writer, image: Input, caption: str, boxes: Sequence[Word
     The decoder reads the caption (teacher forcing). `heedful shapes` writes captions and boxes, under "boxes".
 
     Args:
-        subject: the captioner of images.
-        image: the bytes of a file, its path, or pixels; at the size that the model reads.
-        caption: the text about the image.
-        boxes: for each word, its first character, the one after its last, and the box of its object or None; words
+        subject: The captioner of images.
+        image: The bytes of a file, its path, or pixels; at the size that the model reads.
+        caption: The text about the image.
+        boxes: For each word, its first character, the one after its last, and the box of its object or None; words
             without a box are left out.
     """
     attention = cross_attention(subject, image, caption)

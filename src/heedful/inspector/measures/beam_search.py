@@ -1,7 +1,7 @@
 """Log of a beam search: all candidates of each step, why each was kept or dropped, and the path of a reference.
 
-The callback of beam search (`heedful.search.beam.Watch`) writes the log. It is complete: the hypotheses can be rebuilt
-from it without the model.
+A callback of beam search (`heedful.search.beam.Watch`) writes the log. The log is complete: the hypotheses can be
+rebuilt from it without the model.
 """
 
 from collections.abc import Iterator, Sequence
@@ -85,10 +85,10 @@ def logged(state: DecodingState, limit: int, config: DecodeConfig, prefix: Seque
     """Run beam search for one sentence and log every candidate.
 
     Args:
-        state: decoding state of the model with one row, before the first step.
-        limit: maximum number of output tokens.
-        config: search settings; beam size 1 finds the output of greedy search.
-        prefix: token ids of the required beginning of the output.
+        state: Decoding state of the model with one row, before the first step.
+        limit: Maximum number of output tokens.
+        config: Search settings; beam size 1 finds the output of greedy search.
+        prefix: Token ids of the required beginning of the output.
     """
     beam = after_prefix(state, prefix, limit, config)
     nodes, total = [], 0.0
@@ -115,8 +115,8 @@ def logged(state: DecodingState, limit: int, config: DecodeConfig, prefix: Seque
         for rank, (parent, token, log_prob, total, end) in enumerate(rows):
             if parent >= len(lanes) or before.log_probs[0, parent] == -torch.inf:
                 continue  # an empty slot in the beam
-            # As in `finish` and `advance`: candidates that end count within the first `beam` ranks, and the best `beam`
-            # of the others continue.
+            # As in `finish` and `advance`: candidates that end count only among the first `beam` ranks, and the best
+            # `beam` of the others continue.
             fate = Fate.FINISHED if rank < config.beam else Fate.OUTRANKED
             if total == -torch.inf:
                 fate = Fate.FORBIDDEN
@@ -181,23 +181,23 @@ def follow_reference(log: BeamLog, state: DecodingState, tokens: list[int], limi
     """Follow a reference translation through the log of a beam search, and score it with the model.
 
     Args:
-        log: log of the beam search.
-        state: decoding state of the model with one row, before the first step.
-        tokens: token ids of the reference, with <eos>.
-        limit: maximum number of tokens in the search, including <eos>; a longer reference cannot be found.
+        log: Log of the beam search.
+        state: Decoding state of the model with one row, before the first step.
+        tokens: Token ids of the reference, with <eos>.
+        limit: Maximum number of tokens in the search, including <eos>; a longer reference cannot be found.
     """
     log_probs = teacher_forced_scores(state, tokens)
     reference = Hypothesis.scored(tokens, log_probs, log.config)
     best = max((h.score for h in log.replay()), default=-torch.inf)
     lost = lost_at(log, tokens)
-    # Without the prefix, or if it is too long, no beam can find the reference.
+    # No beam can find a reference that does not begin with the prefix, or that is too long.
     prefix = sum(node.fate is Fate.FORCED for node in log.nodes)
     findable = lost is not None and lost > prefix and len(tokens) <= limit
     return ReferencePath(tokens, log_probs, reference, lost, findable and reference.score > best)
 
 
 def lost_at(log: BeamLog, tokens: list[int]) -> int | None:
-    """Return the first step at which no hypothesis of a beam search begins with these tokens, or None."""
+    """Return the first step, from 1, at which a beam search lost a sequence of tokens; None if it never did."""
     parent = None
     for step, token in enumerate(tokens, start=1):
         candidates = (
@@ -217,10 +217,10 @@ def explain_search(
     """Translate, caption or transcribe; return the log of the beam search and the path of a reference through it.
 
     Args:
-        subject: the translator, captioner or transcriber, with model, tokenizers and search settings.
-        value: the sentence; or the bytes of an image or audio file, its path, or an array.
-        reference: reference output to follow through the search.
-        prefix: required beginning of the output.
+        subject: The translator, captioner or transcriber, with model, tokenizers and search settings.
+        value: The sentence; or the bytes of an image or audio file, its path, or an array.
+        reference: Reference output to follow through the search.
+        prefix: Required beginning of the output.
     """
     return search_log(writing(subject, value), reference, prefix)
 

@@ -50,7 +50,7 @@ PERPLEXITY = 30.0  # roughly the number of neighbours that stay close; as in sci
 
 
 def neighbour_map(vectors: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N 2"]:
-    """Embed vectors in a plane by t-SNE, initialised from their principal components, so that the map is reproducible.
+    """Embed vectors in a plane by t-SNE, with PCA initialisation and a fixed seed, so that the map is reproducible.
 
     Neighbourhoods are meaningful; distances between groups that are far apart are not.
     """

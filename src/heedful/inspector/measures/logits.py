@@ -12,7 +12,7 @@ GELU(x) = x gate(x), with constant gates.
 A part is a direct effect: indirect effects, through the scales or through later sublayers, are not included. A
 translator's encoder contributes only through the heads of cross-attention.
 
-L blocks, T tokens, K best tokens, D model, V vocabulary.
+L blocks, T tokens, K best tokens, D model size, V vocabulary.
 """
 
 from collections.abc import Iterator
@@ -50,9 +50,9 @@ def lens(model: Model, trace: Trace, count: int = 10) -> Lens:
     """Compute the logit lens from a trace: token predictions from the residual stream after each block.
 
     Args:
-        model: the model of the trace.
-        trace: a trace that contains the residual stream after each block, "*.ffn.resid".
-        count: number of most probable tokens to keep for each block and position.
+        model: The model of the trace.
+        trace: A trace that contains the residual stream after each block, "*.ffn.resid".
+        count: Number of most probable tokens to keep for each block and position.
     """
     check_lens(model)
     side = model.named_stacks()[-1]
@@ -109,10 +109,10 @@ def attribute(model: Any, trace: Trace, place: int, token: int) -> Attribution:
     """Split the logit of a token at a position into the contributions of embeddings, heads, sublayers and biases.
 
     Args:
-        model: the model of the trace.
-        trace: a complete trace, without edits other than attention heads that are switched off.
-        place: position in the tokens of the last stack, from 0.
-        token: id of the token.
+        model: The model of the trace.
+        trace: A complete trace, without edits other than attention heads that are switched off.
+        place: Position in the tokens of the last stack, from 0.
+        token: Id of the token.
     """
     check_lens(model)
     side = model.named_stacks()[-1]
@@ -128,10 +128,10 @@ def attribute(model: Any, trace: Trace, place: int, token: int) -> Attribution:
 
 
 class Walk:
-    """Walk backwards from a logit to the embeddings, yielding the parts of direct logit attribution.
+    """Backward walk from a logit to the embeddings, which yields the parts of direct logit attribution.
 
     Attributes:
-        direction: gradient of the logit with respect to the residual stream at the current point of the walk, with
+        direction: Gradient of the logit with respect to the residual stream at the current point of the walk, with
             frozen norms and gates.
     """
 

@@ -22,14 +22,14 @@ MAX_LINES = 300  # in a list of minimal pairs
 
 
 @dataclass(frozen=True)
-class Way:
+class AblationMethod:
     """Request body: the way in which attention heads are switched off, such as "silent"."""
 
     way: str = "silent"
 
 
 @dataclass(frozen=True)
-class Off(Way):
+class AblatedHeads(AblationMethod):
     """Request body: attention heads to switch off, and the way in which they are switched off."""
 
     off: tuple[Head, ...] = ()
@@ -47,9 +47,9 @@ class ExperimentHandlers:
     """Request handlers for experiments on the models of an engine: head ablation and minimal pairs.
 
     Args:
-        engine: the engine with the models.
-        inspections: the handlers of inspections, which can be repeated without some attention heads.
-        sample: source sentences and reference translations, on which the importance of heads is measured.
+        engine: The engine with the models.
+        inspections: The inspection handlers, whose cached inspections are repeated without some attention heads.
+        sample: Source sentences and reference translations, on which the importance of heads is measured.
     """
 
     def __init__(
@@ -61,9 +61,9 @@ class ExperimentHandlers:
         self._whole: dict[str, list[str]] = {}  # translations of the sample with all heads, by model
 
     async def switch_off(self, request: Request) -> Response:
-        """Repeat an inspection without some attention heads, and compare the result with that of all heads."""
+        """Repeat an inspection without some attention heads, and return how the result changes."""
         name, inspection, _ = self.inspections.cached(request)
-        heads = read_as(Off, await body(request))
+        heads = read_as(AblatedHeads, await body(request))
         model = self.transformer(name)
         difference = await self.engine.run(partial(effect, model.predictor, inspection, heads.off, heads.way))
         return JSONResponse(asdict(difference))
@@ -72,7 +72,7 @@ class ExperimentHandlers:
         """Return how BLEU on the sample changes if some attention heads are switched off."""
         values = await body(request)
         model = self.translator(values.pop("model", None))
-        heads = read_as(Off, values)
+        heads = read_as(AblatedHeads, values)
 
         def compare() -> Comparison:
             return cost(model.predictor, heads.off, *self.sample, heads.way, **self.known(model))
@@ -83,7 +83,7 @@ class ExperimentHandlers:
         """Return how BLEU on the sample changes if each head in turn is switched off, as server-sent events."""
         values = await body(request)
         model = self.translator(values.pop("model", None))
-        way = read_as(Way, values).way
+        way = read_as(AblationMethod, values).way
 
         # A generator, so that the sample is translated in the first job of the stream and not in the event loop.
         def steps() -> Any:

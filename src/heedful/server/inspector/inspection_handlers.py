@@ -1,4 +1,4 @@
-"""Inspections of models over HTTP, kept in a cache of the latest ones; nothing is stored on disk."""
+"""Request handlers that inspect models; the latest inspections are cached in memory, and none is stored on disk."""
 
 import base64
 import binascii
@@ -43,7 +43,7 @@ class OpenedFile:
 def question_of(values: dict[str, Any]) -> Question:
     """Create a question from JSON values, in which "file" is a file in base64."""
     encoded = values.pop("file", None)
-    # The route allows long requests because of files; a text has the limit of other requests.
+    # The route allows long requests only for files, so the rest of a question keeps the usual limit.
     if len(json.dumps(values, ensure_ascii=False).encode()) > MAX_REQUEST:
         raise TooLongError(f"a question may have at most {MAX_REQUEST:,} bytes without its file; send less text")
     question = read_as(Question, values)
@@ -94,7 +94,7 @@ class CachedInspection(NamedTuple):
 
     @classmethod
     def of(cls, model: str, inspection: Inspection, values: Json) -> "CachedInspection":
-        # As JSON, a beam search takes a tenth of the memory of its objects.
+        # A beam search takes ten times less memory as JSON than as objects.
         only_pass = replace(inspection, answers=[], lens=None, log=None, reference=None)
         return cls(model, only_pass, json.dumps(values, ensure_ascii=False, allow_nan=False).encode())
 
@@ -103,7 +103,7 @@ class InspectionCache:
     """Cache of the most recently used inspections.
 
     Args:
-        limit: maximum total size in bytes; the newest inspection is always kept.
+        limit: Maximum total size in bytes; the newest inspection is always kept.
     """
 
     def __init__(self, limit: int = 256_000_000) -> None:
@@ -133,7 +133,7 @@ class InspectionCache:
 def size(value: Any) -> int:
     """Estimate the memory of a value in bytes: arrays, strings, numbers and containers; 0 for models and tokenizers."""
     if isinstance(value, np.ndarray):
-        # getsizeof counts the data of an array, but not of a view: add both parts, the data and the header of a view.
+        # getsizeof counts the data of an array, but not of a view, so the data is added to the header of an empty view.
         return value.nbytes + sys.getsizeof(value[:0])
     if is_dataclass(value):
         return sum(size(getattr(value, field.name)) for field in fields(value))
@@ -148,8 +148,8 @@ class InspectionHandlers:
     """Request handlers that inspect models, and return parts of earlier inspections.
 
     Args:
-        engine: the engine with the models.
-        page: the web page, copies of which are exported.
+        engine: The engine with the models.
+        page: The web page, copies of which are exported.
     """
 
     def __init__(self, engine: Engine, page: Page) -> None:
@@ -172,7 +172,7 @@ class InspectionHandlers:
             contents = {"id": name, "model": page_facts(model), **overview(inspection)}
             return CachedInspection.of(model.name, inspection, contents)
 
-        # Added again, a repeated question becomes the latest in the cache.
+        # Adding a repeated question again makes it the most recent one in the cache.
         entry = self.cache.get(name) or await self.engine.run(inspect)
         self.cache.add(name, entry)
         return Response(entry.json, 201, {"Location": f"/api/v1/traces/{name}"}, media_type="application/json")
@@ -215,7 +215,7 @@ class InspectionHandlers:
     async def export(self, request: Request) -> Response:
         entry = self.cached(request)
         contents = json.loads(entry.json)
-        # By default the first head of the last block; a model without attention has neither.
+        # By default, show the first head of the last block; a model without attention has no blocks.
         block, head = request.query_params.get("block"), number(request, "head") or 0
         blocks = contents["blocks"]
         shown_head = (block or blocks[-1]["name"], head) if blocks else None

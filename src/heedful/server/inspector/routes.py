@@ -37,10 +37,10 @@ def inspector_routes(
     """Return the routes of the inspector's app, for `heedful.server.application.application`.
 
     Args:
-        engine: the engine with the models, which other apps of the server may share.
-        page: the web page to serve.
-        sample: source sentences and reference translations for measuring the importance of heads.
-        opened: an image or audio file to inspect when the page opens; if None, the page waits for input.
+        engine: The engine with the models, which other apps of the server may share.
+        page: The web page to serve.
+        sample: Source sentences and reference translations for measuring the importance of heads.
+        opened: An image or audio file to inspect when the page opens; if None, the page waits for input.
     """
     models, inspections = ModelHandlers(engine, sample, opened), InspectionHandlers(engine, page)
     experiments = ExperimentHandlers(engine, inspections, sample)
@@ -78,9 +78,9 @@ class ModelHandlers:
     """Request handlers for the models of an engine: facts, training curves, attention heads at each checkpoint.
 
     Args:
-        engine: the engine with the models.
-        sample: source sentences and reference translations for measuring the importance of heads.
-        opened: the file that the server was started with, or None.
+        engine: The engine with the models.
+        sample: Source sentences and reference translations for measuring the importance of heads.
+        opened: The file that the server was started with, or None.
     """
 
     def __init__(

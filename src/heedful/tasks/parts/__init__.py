@@ -1,1 +1,1 @@
-"""Parts that several tasks share: data of texts, running text and media files; text generation; and classes."""
+"""Parts that several tasks share: data of texts, running text and media files; text generation; and class labels."""

@@ -1,4 +1,4 @@
-"""Classes of examples: how often each occurs, warnings about this, and the weights of classes in the loss.
+"""Classes of examples: remarks on how often each class occurs, and the weights of the classes in the loss.
 
 C classes.
 """
@@ -15,9 +15,9 @@ from heedful.data.preparation.prepared_data import PreparedData
 from heedful.data.readers.corpus import WHOLE
 from heedful.data.readers.labelled import dominance_line
 from heedful.data.stores import MediaStore, PairStore
-from heedful.metrics.classes import TRAINING, absence
+from heedful.metrics.classes import TRAINING, missing_classes_warning
 
-MIN_SORTED_EXAMPLES = 20  # fewer may be in the order of their classes by chance
+MIN_SORTED_EXAMPLES = 20  # fewer examples may be sorted by class by chance
 
 ExampleStore = PairStore | MediaStore
 
@@ -27,8 +27,8 @@ def class_remarks(
 ) -> list[str]:
     """List remarks on the classes of prepared examples: a dominant class, classes without examples, and sorted rows.
 
-    Classes are numbered from `first`. If `first` is 1, each example has many targets and 0 is not a class; the only
-    remarks are then about classes without examples.
+    Classes are numbered from `first`. If it is 1, as for tags, an example has many targets, among them 0 for none; the
+    only remarks are then about classes without examples.
     """
 
     def count(store: ExampleStore) -> np.ndarray:
@@ -41,14 +41,14 @@ def class_remarks(
         counts["the validation set"] = count(examples.valid)
     for where, numbers in counts.items():
         missing = [label for label, number in zip(data.labels, numbers, strict=True) if not number]
-        remarks.append(absence(missing, where))
+        remarks.append(missing_classes_warning(missing, where))
     if not first:
         remarks += order_remarks(data, examples)
     return [remark for remark in remarks if remark]
 
 
 def order_remarks(data: DataConfig, examples: PreparedData[PairStore] | PreparedData[MediaStore]) -> list[str]:
-    """List remarks on tables that are sorted by class, if `part` selects only some rows, which then lack classes."""
+    """List remarks on tables that are sorted by class, and of which `part` selects rows that lack some classes."""
     stores = [*zip(data.train, examples.train, strict=True)]
     if data.valid and examples.valid:
         stores.append((data.valid, examples.valid))
@@ -58,7 +58,7 @@ def order_remarks(data: DataConfig, examples: PreparedData[PairStore] | Prepared
             pieces.setdefault(corpus.source, []).append((corpus.part[0], store.targets.astype(np.int64)))
     remarks = []
     for source, parts in pieces.items():
-        # Restore the order of the rows in the table.
+        # Parts of the same table, in the order of its rows.
         classes = np.concatenate([targets for _, targets in sorted(parts, key=lambda part: part[0])])
         changes = np.count_nonzero(np.diff(classes))
         # In rows sorted by k classes, the class changes k - 1 times; in any other order, it changes more often.
@@ -71,7 +71,7 @@ def order_remarks(data: DataConfig, examples: PreparedData[PairStore] | Prepared
 
 
 def class_weights(recipe: Recipe, device: torch.device) -> Float32[Tensor, " C"] | None:
-    """Return the class weights of a recipe in order, on a device; None without weights."""
+    """Return the class weights of a recipe, in the order of `data.labels`, on a device; None without weights."""
     weights = recipe.train.class_weights
     if not isinstance(weights, dict):
         return None

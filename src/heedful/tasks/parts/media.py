@@ -1,4 +1,4 @@
-"""Data of images, audio and videos: how their files are found, prepared, read and augmented.
+"""Data of images, audio and videos: how files are found, prepared, read and augmented.
 
 B batch, N rows of pixels or frames.
 """
@@ -72,14 +72,14 @@ class MediaFiles(Dataset[B]):
     def inputs(
         self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None
     ) -> tuple[Float32[Tensor, "B N ..."], Bool[Tensor, "B N"]]:
-        """Read the inputs of a batch, with their padding mask; they are augmented at random unless `epoch` is None."""
+        """Read the inputs of a batch and their padding mask; inputs are augmented at random unless `epoch` is None."""
 
         def features(number: int) -> Float32[Tensor, "N ..."]:
             store, index = place_of(stores, number)
             decoded = self.modality.read(store.content(index))
             if epoch is None:
                 return self.modality.features(decoded)
-            # Keyed by epoch and example, so that neither the batch nor a worker changes the result.
+            # Keyed by epoch and example, so that the result depends neither on the batch nor on the worker.
             return self.modality.augmented(decoded, KeyedGenerator(self.recipe.train.seed, AUGMENTATION, epoch, number))
 
         return padded(list(map_on_cores(features, ids.tolist(), CPU)))

@@ -10,7 +10,7 @@ from heedful.tasks.readers.running_text import RunningTextReader
 
 
 class RunningText(Dataset[B]):
-    """Base class for running text in windows; a subclass defines `prepare`, and `read`, which makes batches."""
+    """Base class for running text in windows; a subclass defines `prepare` and `read`."""
 
     reader = RunningTextReader
 
@@ -19,6 +19,6 @@ class RunningText(Dataset[B]):
         return WindowPlan(stores[0], self.recipe.data.max_length, self.recipe.train.batch_tokens, seed)
 
     def valid_plan(self) -> list[np.ndarray] | None:
-        """List the batches of the validation text, whose windows do not overlap: each token is predicted once."""
+        """List the batches of the validation text, in windows that do not overlap: each token is predicted once."""
         valid = self.examples.valid
         return None if valid is None else self.plan((valid,), (1.0,), seed=0).cover()

@@ -1,7 +1,7 @@
-"""Tasks that learn to generate a target text with an encoder-decoder, whatever the source: text, images or audio.
+"""Tasks that learn to generate a target text with an encoder-decoder, from text, images or audio.
 
 This module contains, in this order, the batch and its loss, the data of text pairs, and the base class of these
-tasks, which decodes the validation set. A task specifies its data and its metrics.
+tasks, which decodes the validation set. A subclass specifies its data and its metrics.
 
 B batch, S source positions, T target tokens, F features of a position.
 """
@@ -40,8 +40,8 @@ from heedful.text.tokenizer import BOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.wording import were
 
-# The length limit of outputs leaves room for this share of the training texts (the rest may be mistakes), plus a
-# margin, because other texts may be a little longer.
+# The length limit of outputs is the length that this share of the training texts does not exceed (the rest may be
+# mistakes), times a margin, because other texts may be a little longer.
 LENGTH_QUANTILE, LENGTH_MARGIN = 0.999, 1.25
 
 
@@ -116,10 +116,10 @@ class Pairs(Dataset[PairBatch]):
         source, target = assemble(stores, ids)
         dropout = self.recipe.tokenizer.dropout
         if dropout and epoch is not None:
-            # Keyed by the first example of the batch, so that a worker or a resumed run splits words in the same way.
+            # Keyed by the first example of the batch, so that workers and resumed runs split words in the same way.
             rng = random.Random(seed_of(self.recipe.train.seed, epoch, int(ids[0])))
             model = self.recipe.model
-            # BPE dropout makes texts longer, and learned positions limit their length.
+            # BPE dropout makes texts longer, but a text must not have more tokens than there are learned positions.
             source_room, target_room = model.learned_positions or math.inf, model.learned_target_positions or math.inf
             source = encode_with_bpe_dropout(source, self.tokenizers.source, dropout, rng, source_room)
             target = encode_with_bpe_dropout(target, self.tokenizers.target, dropout, rng, target_room)
@@ -148,7 +148,7 @@ def with_length_limit(recipe: Recipe, lengths: Sequence[np.ndarray]) -> Recipe:
 
 
 def with_shortlist(tokenizers: TokenizerPair, stores: Sequence[PairStore], size: int) -> TokenizerPair:
-    """Add a shortlist of `size` likely translations of each source token, learned from encoded pairs."""
+    """Return tokenizers with a shortlist of `size` likely translations of each source token, learned from `stores`."""
     source, target = (each.pieces(range(len(each))) for each in (tokenizers.source, tokenizers.target))
     counts = [np.bincount(store.targets, minlength=len(target)) for store in stores]
     always = always_allowed(np.sum(counts, axis=0), target)
@@ -157,7 +157,7 @@ def with_shortlist(tokenizers: TokenizerPair, stores: Sequence[PairStore], size:
 
 
 class Output(NamedTuple):
-    """Generated text; whether it is complete, not cut at the length limit; and whether its source was truncated."""
+    """Generated text, with two facts: was it completed before the length limit, and was its source truncated?"""
 
     text: str
     complete: bool
@@ -188,7 +188,7 @@ class SequenceToSequence(Task[PairBatch]):
         return {"loss": means[0].loss, "perplexity": perplexity(means[0].nll)}
 
     def evaluate(self, model: SourceToTarget, run: Evaluation = ALONE) -> Results | None:
-        """Score a model; unlike in other tasks, losses come first in the scores, since every validation has them."""
+        """Score a model; losses come first in the scores, because a validation without decoding has no others."""
         results = super().evaluate(model, run)
         if results is None or results.outcomes is None:
             return results
@@ -210,8 +210,7 @@ class SequenceToSequence(Task[PairBatch]):
         local = list(self.decode(model, config, numbers, run))
         outputs = [Output(*output) for output in run.reducer.all_gather_in_order(local)]
 
-        # Warn about outputs that were cut at the length limit, and about sources that the model does not read to the
-        # end.
+        # Warn about outputs that were cut at the length limit, and about sources that were truncated.
         cut = CutOutputs()
         for output in outputs:
             cut.count(output.complete)

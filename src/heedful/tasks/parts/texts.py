@@ -22,7 +22,7 @@ from heedful.data.readers.labelled import Example, ScoredText
 from heedful.data.stores import PairStore, Rows
 from heedful.tasks.dataset import B, Dataset, Report
 from heedful.tasks.readers.texts import TextReader
-from heedful.text.sequences import is_cut, segments, sequence
+from heedful.text.sequences import is_truncated, segments, sequence
 from heedful.text.tokenizer import PAD, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -73,7 +73,7 @@ def encode_example(
     texts = [text for text in (example.text, example.pair) if text is not None]
     ids = [tokenizer.encode(text) for text in texts]
     row = sequence(*ids, longest=recipe.data.max_length)
-    if is_cut(row, *ids):
+    if is_truncated(row, *ids):
         drops.remark("cut", corpus.source, example.line)
     if not all(text.strip() for text in texts):
         drops.remark("empty", corpus.source, example.line)
@@ -101,14 +101,14 @@ class TextRows(Dataset[B]):
     @staticmethod
     @abstractmethod
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
-        """Encode each example of a corpus as two rows, ids and targets; `drops` counts those left out or cut."""
+        """Encode each example of a corpus as two rows, ids and targets; `drops` counts those left out or truncated."""
 
     @staticmethod
     def collate(ids: np.ndarray, targets: np.ndarray, device: torch.device) -> Any:
         return collate(ids, targets, device)
 
     def lengths(self, store: PairStore) -> np.ndarray:
-        """Return the length of the text for both sides, because the model does not read the targets."""
+        """Return the length of the text as that of both sides, because the model does not read the targets."""
         return np.repeat(store.lengths[:, :1], 2, axis=1)
 
     def read(self, stores: Sequence[PairStore], ids: np.ndarray, epoch: int | None, device: torch.device) -> B:
@@ -124,8 +124,8 @@ def number_distinct(items: Iterable[Hashable]) -> np.ndarray:
 def matching_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Mark each (i, j) for which the first side of pair i and the second side of pair j occur together in some pair.
 
-    `first` and `second` (B,) number the sides, with the same number for equal ones; see `number_distinct`. The result
-    (B, B) is also True off the diagonal if a side occurs twice.
+    `first` and `second`, (B,), have the same number for equal sides: see `number_distinct`. The result, (B, B), is True
+    on the diagonal, and also off it if a side occurs more than once.
     """
     together = np.zeros((first.max() + 1, second.max() + 1), dtype=np.bool_)
     together[first, second] = True

@@ -1,6 +1,6 @@
 """Readers of the raw examples of each task: what a recipe must specify, and what its files must contain.
 
-The checks before a run use them; a `Dataset` adds to its reader what training needs. Only `media` needs torch.
+The checks before a run use these readers; a `Dataset` adds what training needs. Only `media` imports torch.
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from heedful.config.schema import CorpusConfig, Recipe
 
 
 class ExampleReader:
-    """Base class for readers: checks a recipe, reads its raw examples, and fills in settings that follow from them."""
+    """Base class for readers, which check a recipe, read its raw examples, and fill in settings derived from them."""
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
@@ -18,7 +18,7 @@ class ExampleReader:
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
-        """Check, without reading data, that a recipe has what `prepare` needs, such as a tokenizer."""
+        """Check, without reading data, that a recipe has what `Dataset.prepare` needs, such as a tokenizer."""
 
     @classmethod
     def peek(cls, _corpus: CorpusConfig, _recipe: Recipe, /) -> Iterator[object]:

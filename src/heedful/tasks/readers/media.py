@@ -41,13 +41,13 @@ class LabelledFileReader(MediaReader):
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
-        """Fill in the classes of the training data in a recipe, unless the recipe lists them, and their weights."""
+        """Fill in the classes of the training data, unless the recipe lists them, and the weights of the classes."""
         recipe = replace(recipe, data=replace(recipe.data, labels=media_labels(recipe.data)))
         return with_class_weights(recipe, lambda corpus: (file.target for file in media_files(corpus, recipe.data)))
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        """Iterate over the files, after checking the class of each if the recipe lists the classes."""
+        """Check the class of every file if the recipe lists the classes, then decode the files one by one."""
         for file in media_files(corpus, recipe.data) if recipe.data.labels else ():
             class_number(file, corpus, recipe)
         return super().peek(corpus, recipe)
@@ -67,7 +67,7 @@ class FileWithTextReader(MediaReader):
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
-        """Check that a recipe has training data, a tokenizer or settings for one, and any language that it needs."""
+        """Check that a recipe has training data, a tokenizer or settings for one, and any spoken language it needs."""
         super().check(recipe)
         speech, target_language = recipe.transcribe, recipe.data.target_language
         languages = speech.languages

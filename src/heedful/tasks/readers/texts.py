@@ -68,7 +68,7 @@ class LabelledTextReader(TextReader):
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
-        """Fill in the classes of the training data in a recipe, unless the recipe lists them, and their weights."""
+        """Fill in the classes of the training data, unless the recipe lists them, and the weights of the classes."""
         recipe = replace(recipe, data=replace(recipe.data, labels=labels_of(recipe.data)))
         return with_class_weights(
             recipe, lambda corpus: (example.label for example in read_labelled(corpus, recipe.data))
@@ -119,7 +119,7 @@ class TaggedReader(TextReader):
     def resolve(cls, recipe: Recipe) -> Recipe:
         """Fill in the tags of the training data and the words that are kept whole, unless the recipe lists them.
 
-        The weights of the tags are resolved to numbers.
+        Also resolves the weights of the tags to numbers.
         """
         words = recipe.data.words or special_words(
             word
@@ -147,7 +147,7 @@ class TaggedReader(TextReader):
 
 
 def checked_tags(sentence: Tagged, corpus: CorpusConfig, recipe: Recipe) -> list[str]:
-    """Return the tags of a sentence in the scheme of `data.labels`, after checking that each is one of these labels."""
+    """Check that the tags of a sentence are in `data.labels`, and return them in the scheme of these labels."""
     for tag in sorted(set(sentence.tags)):
         check_label(tag, recipe.data.labels, f"{corpus.source}, sentence at line {sentence.line}")
     return with_beginnings(sentence.tags, recipe.data.labels)
@@ -175,7 +175,7 @@ class QuestionReader(TextReader):
 def check_label(label: str, labels: tuple[str, ...], where: str, *, is_piece: bool = False) -> None:
     """Check that the label of an example is one of a task's classes or tags; `where` locates it in the error message.
 
-    `is_piece` says that the example is from a piece of a table, selected by `part`.
+    `is_piece` is True if `part` selects only some rows of the table with the example.
     """
     if label not in labels:
         sorted_rows = "; if the rows are sorted by class, shuffle them, because `part` selects consecutive rows"
@@ -190,8 +190,8 @@ def with_class_weights(recipe: Recipe, labels_in: Callable[[CorpusConfig], Itera
 
     With "balanced", a class that has n_c of the n training examples gets the weight n / (k n_c), for k classes with
     examples (King & Zeng 2001), so that each of these counts equally and the weights of all examples have mean 1. A
-    class without examples, or one that a table leaves out, gets 1. `labels_in` returns the classes of a corpus's
-    training examples, and the corpus's `weight` counts, too.
+    class without examples, or one that a table leaves out, gets 1. `labels_in` returns the class of each example of a
+    corpus, which counts as often as the corpus's `weight` says.
     """
     weights, labels = recipe.train.class_weights, recipe.data.labels
     if weights is None:

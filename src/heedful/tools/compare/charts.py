@@ -87,7 +87,7 @@ class Chart:
     y_label: str
     series: Sequence[Series]
     prefixed: bool = False  # True if the unit of the horizontal axis gets an SI prefix, as in "GFLOPs"
-    # the names of groups at 0, 1 and so on of the horizontal axis; empty for an axis with numbers
+    # the names of the groups at positions 0, 1, ... of the horizontal axis; empty for a numeric axis
     names: Sequence[str] = field(default=())
 
     def svg(self) -> str:
@@ -120,7 +120,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Axis:
-    """Axis of a chart: a range of numbers with round ticks, and where it starts and ends in the chart."""
+    """Axis of a chart: `low` to `high`, drawn from `begin` to `end` in SVG units, with a tick every `step`."""
 
     low: float
     high: float
@@ -130,7 +130,7 @@ class Axis:
 
     @classmethod
     def over(cls, values: Sequence[float], begin: float, end: float) -> "Axis":
-        """Make an axis that covers all values and starts and ends at a tick."""
+        """Make an axis that covers all finite values, and starts and ends at a tick."""
         finite = [value for value in values if math.isfinite(value)] or [0.0]
         low, high = min(finite), max(finite)
         if high <= low:
@@ -159,7 +159,7 @@ class Axis:
 
 
 def round_step(rough: float) -> float:
-    """Return the smallest number, among 1, 2, 5 and 10 times a power of ten, that is not below `rough`."""
+    """Round a positive number up to 1, 2 or 5 times a power of ten."""
     power = 10 ** math.floor(math.log10(rough))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
 
@@ -175,7 +175,7 @@ def grid(axis: Axis) -> list[str]:
 
 
 def lines(series: Series, x_axis: Axis, y_axis: Axis) -> list[str]:
-    """Draw a series: its line, its error bars, and a mark at each point unless there are many."""
+    """Draw a series: its line, its error bars, and a mark at each point if there are at most `MAX_MARKS`."""
     colour, dash, shape = line_style(series.style)
     positions = [(x_axis.place(x), y_axis.place(y)) for x, y in series.points]
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in positions)

@@ -10,7 +10,7 @@ from heedful.data.preparation.prepared_data import text_digest
 from heedful.errors import HeedfulError, InputError
 from heedful.storage.complete_folder import MANIFEST
 from heedful.tasks import find_task
-from heedful.tools.compare.job import METHOD, Job, Result, run_process, write_bytes, write_json
+from heedful.tools.compare.job import MEASUREMENT_VERSION, Job, Result, run_process, write_bytes, write_json
 from heedful.tools.compare.report import html_page, markdown_page
 from heedful.tools.compare.results import FAILED, WAITING, Report, SystemReport, gather, report_system
 from heedful.tools.compare.setup import Budget, ComparisonSetup, System
@@ -29,7 +29,7 @@ class Entry:
     error: str | None = None
     result: Result = field(default_factory=Result)
     shares_data: bool = True  # False: a model trained on other data, or on data whose files are missing
-    model: str | None = None  # SHA-256 of a trained model
+    model: str | None = None  # SHA-256 of the manifest of a trained model; None for a recipe
 
     @property
     def loaded(self) -> Recipe:
@@ -58,8 +58,8 @@ class Outcome:
 class ComparisonRun:
     """Run of a comparison in the folder `out`; it resumes where an earlier run was interrupted.
 
-    In the folder, data/ contains the prepared data, runs/NAME the run of each system, and results/NAME.json its
-    numbers. The data files are in the folder `data` or, if it is None, where each recipe says.
+    In `out`, data/ contains the prepared data, runs/NAME the run of each system, and results/NAME.json its numbers. The
+    user's data files are read from the folder `data` or, if it is None, from the location in each recipe.
     """
 
     setup: ComparisonSetup  # set by `check`
@@ -101,15 +101,16 @@ class ComparisonRun:
         if not usable:
             failures = [entry.failure for entry in self.entries]
             raise InputError("\n  ".join(["none of these systems can be compared", *failures]))
-        first = next((entry for entry in usable if not entry.system.is_trained), usable[0])
-        recipes, is_trained = [entry.loaded for entry in usable], first.system.is_trained
+        first = next((entry for entry in usable if not entry.system.is_model), usable[0])
+        recipes, is_trained = [entry.loaded for entry in usable], first.system.is_model
         self.setup = ComparisonSetup.of(first.system.name, first.loaded, recipes, is_trained=is_trained)
         for entry in usable:
             self.attempt(entry, self.join)
-        if not is_trained:
+        # A system whose recipe cannot be loaded ends the comparison, so the data is not prepared.
+        if not is_trained and len(usable) == len(self.entries):
             self.prepare(first.loaded)
         for entry in usable:
-            if not entry.error and entry.system.is_trained:
+            if not entry.error and entry.system.is_model:
                 self.attempt(entry, lambda entry: self.setup.check_labels(entry.loaded))
 
     def attempt(self, entry: Entry, step: Callable[[Entry], object]) -> None:
@@ -122,9 +123,9 @@ class ComparisonRun:
     def load(self, entry: Entry) -> None:
         """Load the recipe of a system; if it is to be trained, apply the budget and check what training needs."""
         system = entry.system
-        if system.is_trained:
+        if system.is_model:
             recipe = system.recipe(self.data)
-            find_task(recipe.task)  # rejects a user's own class that is not imported
+            find_task(recipe.task)  # rejects a custom task whose module is not imported
             entry.model = text_digest(find_model(system.source) / MANIFEST)
             entry.recipe = recipe
         else:
@@ -132,7 +133,7 @@ class ComparisonRun:
             entry.recipe = preflight(recipe, extra=[recipe.data.test] if recipe.data.test else [])
 
     def join(self, entry: Entry) -> None:
-        recipe, shares_data = self.setup.join(entry.loaded, is_trained=entry.system.is_trained)
+        recipe, shares_data = self.setup.join(entry.loaded, is_trained=entry.system.is_model)
         entry.recipe, entry.shares_data = recipe, shares_data
 
     def prepare(self, recipe: Recipe) -> None:
@@ -141,7 +142,7 @@ class ComparisonRun:
         task = find_task(recipe.task).prepare(recipe, self.prepared, self.say)
         self.setup = replace(self.setup, labels=task.recipe.data.labels)
         for entry in self.entries:
-            if not entry.error and not entry.system.is_trained:
+            if not entry.error and not entry.system.is_model:
                 self.attempt(entry, lambda entry: self.budget.check_size(entry.loaded, task.tokenizers))
 
     def restore(self, entry: Entry) -> bool:
@@ -171,14 +172,19 @@ class ComparisonRun:
         return interrupted or 0
 
     def job(self, entry: Entry) -> Job:
-        name, trains = entry.system.name, not entry.system.is_trained
+        name, trains = entry.system.name, not entry.system.is_model
         return Job(
             recipe=entry.loaded,
             folder=self.out / "runs" / name if trains else entry.system.source,
             data=self.prepared if entry.shares_data else None,
             trains=trains,
             result=self.out / "results" / f"{name}.json",
-            inputs={"data": self.setup.data, "test": self.setup.test_digest, "model": entry.model, "method": METHOD},
+            inputs={
+                "data": self.setup.data,
+                "test": self.setup.test_digest,
+                "model": entry.model,
+                "method": MEASUREMENT_VERSION,
+            },
         )
 
     def write(self) -> Report:

@@ -18,7 +18,7 @@ from heedful.storage.complete_folder import json_bytes
 from heedful.training.logger import finite_or_none
 from heedful.training.signals import Interruption
 
-METHOD = "3"  # version of the measurements; systems with results from another version are measured again
+MEASUREMENT_VERSION = "3"  # version of the measurements; systems with results from another version are measured again
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Job:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Job":
-        """Read a job that `to_json` returned; a user's class that the recipe names is imported."""
+        """Read a job that `to_json` returned. If its recipe has a custom architecture, the class is imported."""
         data = values["data"]
         return cls(
             recipe=make_recipe(values["recipe"]),
@@ -83,7 +83,7 @@ class Measured:
     peak_memory: int | None  # peak memory in training, in bytes; of the process, or of the GPU
     flops_per_update: float | None
     flops_per_example: float  # FLOPs for writing one text; if no text is written, for reading one example
-    environment: dict[str, str | int]  # software and hardware, as `machine.environment` gives them
+    environment: dict[str, str | int]  # software and hardware, as `machine.environment` returns them
     test: TestResult
 
 
@@ -92,7 +92,7 @@ class Result:
     """Result of a job so far: the measurements, or the error that ended it."""
 
     job: dict[str, Any] = field(default_factory=dict)  # as JSON values
-    peak_memory: int | None = None  # peak memory in bytes of any training process so far
+    peak_memory: int | None = None  # largest peak of all training processes so far, in bytes
     measured: Measured | None = None
     error: str | None = None
 
@@ -136,9 +136,9 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def run_process(job: Path) -> tuple[int, int | None]:
-    """Run the process of a job to its end; return its exit code, and the signal that interrupted it or None.
+    """Run a job in a separate process; return its exit code, and the last signal that interrupted it or None.
 
-    The code is negative if a signal killed the job's process. Signals to the current process are forwarded to that one.
+    The code is negative if a signal killed the job's process. Signals to this process are forwarded to the job's.
     """
     # In its own session: otherwise, Ctrl-C in a terminal would reach the job's process twice, directly and forwarded,
     # and a second signal ends training at once. The standard input of the job's process closes when the current
@@ -166,7 +166,7 @@ def run_process(job: Path) -> tuple[int, int | None]:
 
 
 def end_with_parent() -> None:
-    """Send SIGTERM to this process when its parent is gone, so that training is saved before the process ends."""
+    """Start a thread that sends SIGTERM to this process when its parent ends, so that training is saved first."""
 
     def wait() -> None:
         while os.read(sys.stdin.fileno(), 1):

@@ -31,6 +31,7 @@ from heedful.tasks.text_to_text import Translation
 from heedful.tools.compare.job import Job, Measured, Result, TestResult
 from heedful.tools.compare.statistics import metrics_of
 from heedful.training import loop
+from heedful.training.resume import ChangedSettings
 from heedful.training.training_step import TrainingStep
 
 UPDATES = 2  # maximum number of updates whose FLOPs are counted
@@ -39,7 +40,7 @@ BATCHES = 4  # maximum number of test batches whose FLOPs are counted, if no tex
 
 
 def work(job: Job, console: Console | None = None) -> int:
-    """Train and measure the system of a job, and write the result; an error becomes part of the result."""
+    """Train and measure the system of a job, and write the result, or the error; return the exit code."""
     console = console or Console(stderr=True)
     result = Result(job.to_json(), Result.read(job.result).peak_memory)
     code = 0
@@ -47,9 +48,13 @@ def work(job: Job, console: Console | None = None) -> int:
         import_task(job.recipe.task)
         code = train(job, result, console) if job.trains else 0
         if not code:
-            result.write(job.result)  # the memory in training, in case the measurement is interrupted
+            result.write(job.result)  # keeps the peak memory of training if the measurement is interrupted
             prepare_process(job.recipe.train.threads)
             result.measured = measure(job, result.peak_memory)
+    except ChangedSettings as error:  # the command has no --allow-change
+        remedy = "Use the options and recipes of that comparison, or start a new one with a different --out"
+        result.error = f"the run of an earlier comparison has different settings: {error.changes}. {remedy}"
+        code = HeedfulError.exit_code
     except HeedfulError as error:
         result.error, code = str(error), HeedfulError.exit_code
     except Exception as error:  # from a user's class, or out of memory: the other systems continue
@@ -71,10 +76,10 @@ def train(job: Job, result: Result, console: Console) -> int:
 
 def measure(job: Job, peak_memory: int | None) -> Measured:
     loaded = load_model(job.folder, job.recipe.train.device)
-    # A finished run has the test set, language and search settings of its training; those of the job replace them.
+    # The test set, language and search settings of the job replace the settings that are stored with the model.
     data = {key: getattr(job.recipe.data, key) for key in ("root", "test", "target_language")}
     decode = job.recipe.decode
-    if decode.max_extra is None:  # measured in training
+    if decode.max_extra is None:  # the run has derived it from its training texts
         decode = replace(decode, max_extra=loaded.recipe.decode.max_extra)
     recipe = replace(loaded.recipe, data=replace(loaded.recipe.data, **data), decode=decode)
     loaded = replace(loaded, recipe=replace(recipe, generate=job.recipe.generate))
@@ -86,7 +91,7 @@ def measure(job: Job, peak_memory: int | None) -> Measured:
             progress = saved.state["progress"] if saved else {}
     flops = None
     if job.data is not None:
-        # Training has found the classes, or the mean and scale of the labels, in the data.
+        # The classes, or the mean and scale of the labels, were found in training, so they come from the trained model.
         recipe = replace(job.recipe, data=labels_learned(job.recipe.data, loaded.recipe.data))
         task = find_task(recipe.task).prepare(recipe, job.data, lambda _: None)
         flops = flops_per_update(task, loaded.model, loaded.recipe)
@@ -147,7 +152,7 @@ def flops_per_example(task: Task, loaded: LoadedModel, count: int) -> float:
 def largest_moves(recipe: Recipe) -> list[int] | None:
     """Return how far words move in each test sentence: the largest |i - j| over aligned words i and j.
 
-    In a corpus of `heedful scenes`, the gold alignment is next to the text; None for other data.
+    The gold alignments are files next to the text, as in a corpus of `heedful scenes`; without them, return None.
     """
     test = recipe.data.test
     if test is None:

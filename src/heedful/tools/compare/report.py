@@ -8,7 +8,7 @@ from importlib.resources import files
 from heedful import __version__
 from heedful.metrics import ScoreInterval
 from heedful.metrics.bootstrap import MIN_EXAMPLES, few_examples
-from heedful.metrics.classes import absence
+from heedful.metrics.classes import missing_classes_warning
 from heedful.metrics.metric import lower_is_better
 from heedful.tools.compare.charts import PREFIXES, Chart, Series, legend_key
 from heedful.tools.compare.results import AXES, FAILED, NONE, WAITING, Report, SystemReport
@@ -102,7 +102,7 @@ def on_other_data(report: Report) -> list[str]:
 
 
 def introduction(report: Report) -> list[str]:
-    """Describe the task and the budget; name the best system, and those from which it does not differ significantly."""
+    """Describe the task and the budget; name the best system, and the systems that are not significantly worse."""
     budget = report.budget
     limits = [
         counted(budget.updates, "updates") if budget.updates else "",
@@ -210,7 +210,9 @@ def costs(system: SystemReport) -> dict[str, str | None]:
 def absent_classes(report: Report) -> list[str]:
     """List the classes without an example in the test set, if there are any."""
     tests = [system.measured.test for system in report.done if system.measured]
-    line = absence(dict.fromkeys(label for test in tests for label in test.absent or ()), "The test set")
+    line = missing_classes_warning(
+        dict.fromkeys(label for test in tests for label in test.absent or ()), "The test set"
+    )
     return [f"{line}."] if line else []
 
 

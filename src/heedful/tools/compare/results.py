@@ -37,10 +37,9 @@ class SystemReport:
     curves: Curves | None = None
     # by name, the scores on the test set that can be resampled by example, with 95% intervals
     scores: dict[str, ScoreInterval] = field(default_factory=dict)
-    remarks: list[str] = field(
-        default_factory=list
-    )  # on the training, such as why it ended; the system's name precedes them
-    # True if it was trained on the data of the first system; False also if that is unknown
+    # remarks on the training, such as why it ended; the report prints them after the system's name
+    remarks: list[str] = field(default_factory=list)
+    # True if it was trained on the data of the comparison; False also if its data is unknown
     shares_data: bool = True
 
     def to_json(self) -> dict[str, Any]:

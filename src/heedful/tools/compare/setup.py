@@ -134,10 +134,10 @@ class ComparisonSetup:
         )
 
     def join(self, recipe: Recipe, *, is_trained: bool) -> tuple[Recipe, bool]:
-        """Check that a system can be compared with the others; a trained model may have been trained on other data.
+        """Check that a system can be compared; return its recipe for the comparison, and whether it shares the data.
 
-        Returns its recipe with the language and the test set of the comparison (unless it is to be trained and has its
-        own test set), and whether it shares the comparison's training data.
+        The recipe gets the language and the test set of the comparison; a system to be trained keeps its own test set,
+        which must have the same content. Only a trained model may have been trained on other data.
         """
         if recipe.task != self.task:
             raise InputError(
@@ -205,13 +205,13 @@ NAME = r"[\w][\w.-]*"
 class System:
     """System of a comparison: its name, its recipe or trained model, and its settings."""
 
-    name: str  # its name in the report, and that of its run folder
+    name: str  # name of the system in the report, and of its run folder
     source: Path  # a recipe (a TOML file, or a folder with a config.toml), or a run or model folder
     overrides: tuple[str, ...] = ()  # recipe settings to change, as "key=value"
 
     @property
-    def is_trained(self) -> bool:
-        """True if the source is a run or model folder, and not a recipe."""
+    def is_model(self) -> bool:
+        """True if the source is a run or model folder rather than a recipe."""
         return self.source.is_dir() and not (self.source / FILE).is_file()
 
     def recipe(self, data: Path | None) -> Recipe:
@@ -222,7 +222,7 @@ class System:
 
             remedy = f"give a TOML file, a folder with {FILE}, or a run or model folder"
             raise InputError(f"{self.source}: no such recipe; {likely(self.source, remedy, is_system)}")
-        if not self.is_trained:
+        if not self.is_model:
             return load_recipe(self.source, self.overrides, data)
         if self.overrides:
             raise InputError(
@@ -262,7 +262,7 @@ def parse_systems(arguments: Sequence[str], settings: Sequence[str]) -> list[Sys
             raise InputError(f"--set {setting}: no system is named {owners[-1]}; the systems are {', '.join(counts)}")
     for index, system in enumerate(systems):
         # Settings for all recipes do not change a trained model.
-        names = (system.name,) if system.is_trained else ("", system.name)
+        names = (system.name,) if system.is_model else ("", system.name)
         overrides = [
             setting.removeprefix(f"{system.name}:")
             for owner, setting in zip(owners, settings, strict=True)

@@ -45,7 +45,7 @@ class TextSample(Sample):
 
     @abstractmethod
     def each(self) -> list[float]:
-        """Score each text by itself."""
+        """Score each text separately."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Translations(TextSample):
         return Translations(outputs, references, self.language, self.metrics[:1])
 
     def each(self) -> list[float]:
-        """Score each translation by chrF, which unlike BLEU is meaningful for single sentences."""
+        """Score each translation by chrF, which, unlike BLEU, is meaningful for single sentences."""
         settings = Scoring(metrics=("chrf",), language=self.language)
         pairs = zip(self.outputs, self.references, strict=True)
         return [score([output], [[reference]], settings)[0].value for output, reference in pairs]
@@ -74,7 +74,7 @@ class Translations(TextSample):
 
 @cache  # a report is written after every system, and most of it has been computed before
 def compare_translations(baseline: Translations, system: Translations) -> list[Comparison]:
-    """Compare two systems with the metrics of both and the references of the second one."""
+    """Compare a system with a baseline by the metrics of both, against the references of the system."""
     settings = Scoring(metrics=tuple(dict.fromkeys([*system.metrics, *baseline.metrics])), language=system.language)
     return paired_bootstrap(baseline.outputs, system.outputs, [system.references], settings)
 

@@ -1,4 +1,4 @@
-"""Plan of a run on paper: memory, FLOPs, time, checkpoints and data, before anything is trained."""
+"""Plan of a run: memory, FLOPs, time, checkpoints and data, estimated before anything is trained."""
 
 from heedful.tools.plan.plan import Hardware, Plan, make_plan
 

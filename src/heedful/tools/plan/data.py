@@ -34,7 +34,7 @@ SENTENCE = 32  # tokens per sentence in the passages for BERT
 
 
 class PlannedTokenizer(SizeOnly):
-    """Placeholder tokenizer; the upper half of its ids are words, which can replace masked tokens."""
+    """Placeholder tokenizer; the ids in its upper half count as words, which can replace masked tokens."""
 
     @property
     def first_word(self) -> int:
@@ -45,7 +45,7 @@ class PlannedTokenizer(SizeOnly):
 def task_on_paper(recipe: Recipe, length: int) -> Task:
     """Create a recipe's task with data for a full batch, but without any text.
 
-    For encoder-decoders, `length` is the sentence length on both sides; other models fill `data.max_length`.
+    An encoder-decoder gets sentences of `length` tokens on both sides; other models get texts of `data.max_length`.
     """
     kind = find_task(recipe.task)
     tokenizers = TokenizerPair(*map(PlannedTokenizer, vocabulary_sizes(recipe)))
@@ -91,7 +91,7 @@ class DataVolume:
 
 
 def data_volume(recipe: Recipe) -> DataVolume | None:
-    """Measure the training text of a recipe; None if a file is not on this machine, or if the data is not text."""
+    """Measure the training text of a recipe; return None if a file is missing, or if the data is not text."""
     exists = all((Path(recipe.data.root) / corpus.source).exists() for corpus in recipe.data.train)
     if recipe.data.modality != "text" or not exists:
         return None
@@ -112,7 +112,7 @@ def data_volume(recipe: Recipe) -> DataVolume | None:
 
 
 def bytes_per_token(recipe: Recipe, files: list[Path]) -> tuple[float, str]:
-    """Estimate the bytes per token from the recipe's tokenizer or, if it is untrained, its kind; also return how."""
+    """Estimate the bytes per token, with a trained tokenizer or by its kind; also return how they were estimated."""
     folder = Path(recipe.tokenizer.path) if recipe.tokenizer.path else None
     lines: list[str] = []
     for file in files:
@@ -127,16 +127,16 @@ def bytes_per_token(recipe: Recipe, files: list[Path]) -> tuple[float, str]:
     return sum(len(line.encode()) for line in lines) / max(1, tokens), "from the tokenizer and the first lines"
 
 
-SAMPLE_BATCHES = 32  # from an epoch
+SAMPLE_BATCHES = 32  # batches of an epoch among which a typical and the largest one are chosen
 
 
 @dataclass(frozen=True)
 class PlannedBatches:
     task: Task
-    typical: Batch  # a batch with about as many tokens as the others
-    largest: Batch  # a batch with the longest texts
+    typical: Batch  # a batch with about the mean number of tokens
+    largest: Batch  # the batch that probably needs the most memory
     tokens: float  # the mean number of real tokens per batch
-    epoch: int | None  # the number of batches per epoch; None without data
+    epoch: int | None  # the number of batches per epoch; None for synthetic batches
     origin: str  # where the batches come from, for display
 
 
@@ -185,7 +185,10 @@ def prepared_batches(recipe: Recipe, prepared: Path) -> PlannedBatches:
 
 
 def largest_of(task: Task, epoch: Sequence[np.ndarray]) -> Batch:
-    """Find the batch that needs the most memory: the fullest among those with the fewest, and so the longest, texts."""
+    """Return the batch that probably needs the most memory.
+
+    Batches with the fewest texts have the longest ones; of these, the batch with the most values is returned.
+    """
 
     def cells(batch: Batch) -> int:
         """Return the number of values in the largest tensor of a batch, including padding."""

@@ -10,7 +10,7 @@ from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.machine import choose_precision
 from heedful.machine.memory import total_memory
-from heedful.machine.process import own_random_numbers
+from heedful.machine.process import preserve_rng_state
 from heedful.machine.speed import matmul_speed
 from heedful.tasks import import_spec
 from heedful.tasks.specs import check_task
@@ -23,11 +23,11 @@ from heedful.wording import counted
 CPU = "cpu"
 HERE = "here"  # the first GPU of this machine or, without one, its CPU
 CPU_NAME = "this machine's CPU"
-SIZE = 1024  # of the matrices that are multiplied to measure a CPU
-GPU_SIZE = 8192  # of the matrices for a GPU, which smaller ones do not keep busy
+SIZE = 1024  # rows and columns of the matrices that are multiplied to measure a CPU
+GPU_SIZE = 8192  # the same for a GPU, which smaller matrices do not keep busy
 NODE = 8  # GPUs per node; links within a node are faster than links between nodes
 USABLE = 0.9  # usable share of a GPU's memory; the rest is for the driver, kernels, communication and fragmentation
-# Assumed share of the peak FLOPs: that of the first entry with more parameters than the model.
+# Assumed share of the peak FLOPs by model size: pairs of an upper limit on the parameters and the share.
 UTILISATION = ((1e8, 0.2), (5e8, 0.3), (math.inf, 0.4))
 CPU_UTILISATION = 0.5
 GPU_LINK = 32e9  # bytes per second between GPUs of this machine: PCIe 4.0 x16, an assumption
@@ -55,7 +55,7 @@ ACCELERATORS = {
 
 
 def find_accelerator(name: str, precision: str) -> Accelerator:
-    """Return an accelerator by name, with its speed in a training precision; the speed of this machine is measured."""
+    """Return an accelerator with its speed in a training precision. The speed of this machine is measured."""
     dtype = torch.float32 if precision == "float32" else torch.bfloat16
     if name == CPU:
         flops = matmul_speed(SIZE, SIZE, SIZE, dtype, torch.device("cpu"))
@@ -74,7 +74,7 @@ def find_accelerator(name: str, precision: str) -> Accelerator:
 
 @dataclass(frozen=True)
 class Layout:
-    """Layout of training on several GPUs, with the memory per GPU in bytes."""
+    """Distribution of weights and training state over GPUs, with the memory per GPU in bytes."""
 
     name: str  # "replicated" (DDP) or "sharded" (FSDP2)
     weights: float  # the float32 weights that each GPU stores
@@ -82,10 +82,10 @@ class Layout:
     working: float
     optimizer: float
     gradients: float
-    batch: float  # the memory of the largest batch: activations and work space
+    batch: float  # the memory of the largest batch: activations and workspace
     total: float  # the peak memory
     fits: bool  # True if `total` is within the usable share of the GPU's memory
-    # the total with activation checkpointing, an estimate; None for models that are not stacks of blocks
+    # the total with activation checkpointing, an estimate; None for models without stacks of blocks
     checkpointed: float | None
     volume: float  # bytes that each GPU sends per update
     communication: float  # seconds to send them, without overlap with computation
@@ -97,8 +97,8 @@ class Hardware:
 
     gpus: int = 1  # with one process each
     gpu: str = HERE  # one of ACCELERATORS, HERE or CPU
-    utilisation: float | None = None  # share of the peak FLOPs; None for an assumption based on the model size
-    length: int = 27  # tokens in a typical sentence, for a translator without prepared data
+    utilisation: float | None = None  # share of the peak FLOPs; None for an assumption based on device and model size
+    length: int = 27  # tokens in a typical sentence, for an encoder-decoder without prepared data
     # bytes per second between GPUs; None for the data sheet's value within a node, and an assumption between nodes
     link: float | None = None
     disk: float = 1e9  # bytes per second at which a checkpoint is written
@@ -108,35 +108,36 @@ class Hardware:
 @dataclass(frozen=True)
 class Work:
     updates: int
-    batches: int
+    batches: int  # batches per update on all GPUs
     batches_per_gpu: int  # the maximum number of batches per update on one GPU
     tokens: float  # real tokens per update
     flops: float  # FLOPs per update on all GPUs: forward, backward and optimizer
-    flops_per_gpu: float  # FLOPs on the GPU with the most batches
+    flops_per_gpu: float  # FLOPs per update on the GPU with the most batches
     epochs: float | None  # passes over the prepared data; None without it
     origin: str  # where the batches come from, for display
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Speed of a run at an assumed utilisation, without validation."""
+    """Speed of a run at a given or assumed utilisation, excluding validation."""
 
     utilisation: float  # the share of the accelerator's peak FLOPs
     layout: str  # the layout whose communication time is included
     seconds: float  # seconds per update: computation, then communication
     tokens_per_second: float  # real tokens per second on all GPUs
-    hours: float
+    hours: float  # training time of the whole run
     gpu_hours: float  # hours x number of GPUs
 
 
 @dataclass(frozen=True)
 class Checkpoints:
-    bytes: int  # the size of one, with the optimizer state
+    bytes: int  # the size of a checkpoint, with the optimizer state
     model: int  # the size of the final model
     kept: int  # the maximum number on disk: the last ones, the best one, and the one that is being written
-    disk: int  # the space for these and the final model
-    seconds: float  # the time to write one
-    # the interval in seconds that loses the least time, by Young's formula sqrt(2 x write time x time to failure)
+    disk: int  # the space for `kept` checkpoints and the final model
+    seconds: float  # the time to write a checkpoint
+    # the interval between checkpoints, in seconds, that loses the least time: sqrt(2 x write time x time to failure)
+    # by Young's formula
     interval: float
 
 
@@ -147,20 +148,20 @@ class Plan:
     name: str
     shape: str
     parameters: int
-    trained: int  # how many of these are trained
+    trained: int  # number of parameters that are trained
     precision: str
     gpus: int
     accelerator: Accelerator  # one of the GPUs, or this machine's CPU
     link: float  # bytes per second that each GPU can send to the others
     memory: Memory
-    layouts: tuple[Layout, ...]  # all weights on each GPU, and a share of them on each
+    layouts: tuple[Layout, ...]  # replicated and sharded
     work: Work
     speed: Speed
     checkpoints: Checkpoints
     data: DataVolume | None  # None if a file of the training text is missing, or if the data is not text
 
 
-@own_random_numbers()
+@preserve_rng_state()
 def make_plan(recipe: Recipe, hardware: Hardware, prepared: Path | None = None) -> Plan:
     """Plan a run with batches from prepared data, such as `data` in a run folder, or with synthetic batches."""
     if hardware.gpu == HERE and not torch.cuda.is_available():
@@ -168,7 +169,7 @@ def make_plan(recipe: Recipe, hardware: Hardware, prepared: Path | None = None) 
     check_hardware(recipe, hardware)
     check_task(import_spec(recipe.task), recipe)
     on_cpu = hardware.gpu == CPU
-    if recipe.train.precision == "auto":  # on a CPU, the one that is faster on this machine
+    if recipe.train.precision == "auto":  # on a CPU, whichever is faster on this machine
         precision = choose_precision(CPU_DEVICE).precision if on_cpu else "bfloat16"
         recipe = replace(recipe, train=replace(recipe.train, precision=precision))
     accelerator = find_accelerator(hardware.gpu, recipe.train.precision)
@@ -236,7 +237,10 @@ def check_hardware(recipe: Recipe, hardware: Hardware) -> None:
 def layouts_of(
     recipe: Recipe, memory: Memory, gpus: int, accelerator: Accelerator, link: float, batches: int
 ) -> tuple[Layout, ...]:
-    """Return two layouts: all weights on each GPU (DDP), and an equal share of everything on each GPU (FSDP2)."""
+    """Return two layouts: everything on each GPU (DDP), and an equal share of everything on each (FSDP2).
+
+    `batches` is the number of batches per GPU and update.
+    """
     single = recipe.train.precision == "float32"
     weights, optimizer, gradients = memory.weights, memory.optimizer, memory.gradients
 
@@ -244,11 +248,11 @@ def layouts_of(
     inputs = memory.depth * recipe.train.batch_tokens * recipe.model.d_model * (4 if single else 2)
     saved = max(0.0, memory.activations - (inputs + memory.activations / memory.depth)) if memory.depth else None
 
-    # Replicated: gradients are summed in float32 once per update (ring).
+    # Replicated: gradients are summed in float32 once per update, by a ring all-reduce.
     replicated = ("replicated", weights, memory.replica, optimizer, gradients)
 
-    # Sharded: in the precision of the run, the weights of two blocks are gathered at a time, one of which computes, and
-    # all weights outside of blocks, such as embeddings. The gradients of one block are whole before they are sharded.
+    # Sharded: while one block computes, its weights, those of the next block and all weights outside of blocks, such as
+    # embeddings, are gathered, in the precision of the run. The gradients of a block are whole until they are sharded.
     # Weights are gathered for the forward and the backward pass of each batch, and gradients are summed after each.
     size = 1.0 if single else 0.5  # of gathered weights, relative to float32
     working = 0.0 if gpus == 1 else size * (2 * memory.block + weights - memory.blocks) + memory.block

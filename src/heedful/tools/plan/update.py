@@ -39,8 +39,8 @@ class Paper(TorchDispatchMode):
         device: `CPU`, or `GPU`, which stands for any other device.
 
     Attributes:
-        live: bytes of all tensors that currently exist.
-        peak: the maximum of `live` since `peak` was last set.
+        live: Bytes of all tensors that currently exist.
+        peak: The maximum of `live` since `peak` was last set.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -99,9 +99,9 @@ class Paper(TorchDispatchMode):
         if not any(map(is_on_paper, tensors)):
             return func(*args, **kwargs)
         if func is aten._local_scalar_dense.default:
-            return 1.0  # such as the norm of a gradient
+            return 1.0  # any value will do for a number that the program reads, such as the norm of a gradient
         if func.overloadpacket in INDEXED:
-            # Masks among the indices become the positions where they are True, because a size depends on their number.
+            # Each mask is replaced by the positions of its True values, whose number determines the result's shape.
             positions: list[Tensor | None] = []
             for index in args[1]:
                 positions += index.nonzero().unbind(1) if index is not None and index.dtype == torch.bool else [index]
@@ -114,7 +114,7 @@ class Paper(TorchDispatchMode):
         return func(*args, **kwargs)
 
     def _create(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Create a tensor: on paper, unless it contains integers or booleans, whose values are needed."""
+        """Create a tensor on paper, unless it is filled with integers or booleans, on which other shapes may depend."""
         if "device" not in {argument.name for argument in func._schema.arguments}:
             return func(*args, **kwargs)
         blank = func(*args, **{**kwargs, "device": "meta"})
@@ -123,7 +123,7 @@ class Paper(TorchDispatchMode):
         return func(*args, **{**kwargs, "device": "cpu"})
 
     def _count(self, tensor: Tensor) -> None:
-        """Count the memory of a tensor until nothing refers to it; further views of it are not counted."""
+        """Count the storage of a tensor until it is freed. Tensors that share a storage are counted once."""
         storage = tensor.untyped_storage()
         key, size = storage._cdata, storage.nbytes()
         if key in self._storages:
@@ -162,16 +162,18 @@ def memory_efficient(
 
 @dataclass(frozen=True)
 class Memory:
+    """Memory that a training update needs, in bytes."""
+
     weights: int  # the float32 weights, and buffers such as tables of positions
     replica: int  # the bfloat16 copy used for computing, with `precision = "bfloat16"`
     optimizer: int  # the optimizer state
     gradients: int  # the float32 gradients of all trained weights
     activations: int  # what the forward pass of a batch stores for its backward pass
-    work: int  # the peak that a batch needs on top of all these; it includes the activations
+    work: int  # the peak of a batch, activations included, on top of weights, copy, optimizer state and gradients
     # the peak during an update. With a single batch, the gradients grow while the activations shrink, so that the peak
     # is less than the sum of the parts.
     peak: int
-    block: int  # the float32 weights of the largest block of a stack; 0 without stacks
+    block: int  # the float32 weights of the largest block; 0 for a model without stacks of blocks
     blocks: int  # the float32 weights of all blocks
     depth: int  # the number of blocks
 
@@ -219,6 +221,7 @@ class UpdateOnPaper:
         with without_fused_kernels(), paper:
             paper.peak = before
             self.step.gradient([batch], 1, batch.counts, 1)
+            # The gradients now exist, as they do from the second batch of an update on.
             single, paper.peak = paper.peak, paper.live
             self.step.gradient([batch], 2, batch.counts, 1)
             several = paper.peak
@@ -239,7 +242,7 @@ class UpdateOnPaper:
         )
 
     def flops(self, batch: Batch) -> tuple[int, int]:
-        """Count the FLOPs of a batch, forward and backward, and those of the optimizer's step after it.
+        """Count the FLOPs of a batch, forward and backward, and the FLOPs of the optimizer step.
 
         Matrix multiplications and convolutions are counted, with 2 FLOPs per multiply-add, as torch runs them: with
         padding, and with the half of causal attention that the mask hides.

@@ -41,7 +41,7 @@ NUMBERED = re.compile(r"\d+")  # names of messages, as in 20 Newsgroups
 MIN_TEXTS = 5  # per class
 LIKELY_TEXTS = 10  # per class; folders with at least this many texts are likely to be classes
 LIKELY_LENGTH = 20_000  # mean bytes per text; folders of texts up to this length are likely to be classes
-MAX_LENGTH = 50_000  # mean bytes per text; longer texts are books
+MAX_LENGTH = 50_000  # mean bytes per text; longer texts are taken for documents, such as books
 
 Classes = Mapping[str, list[Path]]  # the texts of each class
 
@@ -68,7 +68,7 @@ def layout_of(folder: Path, bad_utf8: BadUtf8) -> FolderLayout:
 
 
 def best_names(names: Iterable[str]) -> dict[str, str]:
-    """Return the shortest name for each part, such as dev.tsv; a single name is that of the training part."""
+    """Return the shortest name that mentions each part, such as dev.tsv; a single name is the training part."""
     shortest = sorted(names, key=lambda name: (len(name), name))
     best: dict[str, str] = {}
     for name in shortest:
@@ -109,7 +109,7 @@ def layout_of_parts(files: list[Path], bad_utf8: BadUtf8) -> FolderLayout | None
 
 
 def check_documents(folder: Path, bad_utf8: BadUtf8) -> None:
-    """Reject a folder whose files are data sets or archives rather than running text; ignore files such as README."""
+    """Reject a folder of data sets or archives rather than running text. Files such as README are ignored."""
     files = [file for file in visible_files(folder) if not ABOUT.search(file.name)]
     texts = [file for file in files if ending_of(file) in ENDINGS and ending_of(file) != ".json"]
     others = [file for file in files if ending_of(file) in (*DATA, *PACKED) and file not in texts]
@@ -123,7 +123,7 @@ def check_documents(folder: Path, bad_utf8: BadUtf8) -> None:
         data = [file for file in others if file.name not in packed]
         archives = [name for name in packed if ending_of(name) in ARCHIVES]
         ways = [f"unpack {', '.join(archives[:3])}"] if archives else []
-        ways += [] if archives else [f"{name} is {packed_content(folder / name)}" for name in packed[:1]]
+        ways += [] if archives else [f"{name} contains {packed_content(folder / name)}" for name in packed[:1]]
         ways += [f"give one file, as in: {' or '.join(f'heedful init {file}' for file in data[:2])}"] if data else []
         what = "little running text, and other files" if packed else "data sets, none of which is named train"
         raise InputError(f"{folder}: contains {what}; {', or '.join(ways)}. {as_text}")
@@ -171,7 +171,7 @@ def layout_of_classes(folder: Path, files: list[Path]) -> FolderLayout | None:
 
 
 def classes_in(folder: Path) -> dict[str, list[Path]]:
-    """Find the texts of each class (text files, or messages named by a number), one class per labelled subfolder."""
+    """Find the texts of each class (text files, or messages named by a number), one class per subfolder."""
     classes: dict[str, list[Path]] = {}
     for path in visible_folders(folder):
         files = visible_files(path) if path.name.lower() not in UNLABELLED else ()
@@ -186,11 +186,11 @@ MAX_NAMES = 3  # in a message
 TARGETS = {"image": "caption", "audio": "text", "video": "label"}
 
 
-def media_table(folder: Path, bad_utf8: BadUtf8) -> Path | None:
+def media_table(folder: Path, bad_utf8: BadUtf8, parent: Path | None = None) -> Path | None:
     """Return the table that lists the images, audio or videos in a folder without class folders, if there is one.
 
     Raises:
-        InputError: several tables list them, or nothing shows their classes or texts.
+        InputError: Several tables list them, or nothing shows their classes or texts.
     """
     kind = kind_of_folder(folder)
     if kind is None:
@@ -209,14 +209,17 @@ def media_table(folder: Path, bad_utf8: BadUtf8) -> Path | None:
         commands = " or ".join(f"heedful init {path}" for path in tables[:MAX_NAMES])
         raise InputError(f"{folder}: {len(tables)} tables list {NOUNS[kind]} in it; choose one: {commands}")
     if not tables and folder in folders:
-        raise no_targets_error(folder, kind, media)
+        raise no_targets_error(folder, kind, media, parent)
     if len(folders) == 1 and not readable:
-        return media_table(folders.pop(), bad_utf8)  # all are in one subfolder, so look there
+        return media_table(folders.pop(), bad_utf8, folder)  # all are in one subfolder, so look there
     return tables[0] if tables else None
 
 
-def no_targets_error(folder: Path, kind: Kind, media: Sequence[Path]) -> InputError:
-    """Return the error for media files without classes or texts; its remedy depends on their names and nearby texts."""
+def no_targets_error(folder: Path, kind: Kind, media: Sequence[Path], parent: Path | None = None) -> InputError:
+    """Return the error for media files without classes or texts; its remedy depends on their names and nearby texts.
+
+    `parent` is the folder that the user gave, if the files are all in its subfolder `folder`.
+    """
     content = f"{folder}: contains {counted(len(media), NOUNS[kind])},"
     name = media[0].relative_to(folder).as_posix()
     table, target = folder / "files.csv", TARGETS[kind]
@@ -240,6 +243,8 @@ def no_targets_error(folder: Path, kind: Kind, media: Sequence[Path]) -> InputEr
         names = []
     beginnings = ", ".join(names[:MAX_NAMES]) + ", ..." * (len(names) > MAX_NAMES)
     suggestion = f" The names begin with {beginnings}: are these the classes?" if names else ""
+    if parent and not names:
+        suggestion = f" If {folder.name} is a class, add the folder of another class to {parent}."
     example = folder / (names[0] if names else "CLASS") / Path(name).name
     headers = f"file,label (or file,{target})" if target != "label" else "file,label"
     return InputError(
@@ -249,7 +254,7 @@ def no_targets_error(folder: Path, kind: Kind, media: Sequence[Path]) -> InputEr
 
 
 def texts_next_to(folder: Path, media: Sequence[Path]) -> str | None:
-    """Name what seems to hold a text for each file: text files with the same names, or one file with all texts."""
+    """Find the texts of media files: files with the same names, or one that lists them; return a name for messages."""
     stems = {path.stem for path in media}
     texts = [path for path in visible_files(folder) if path.suffix.lower() in (".txt", ".lab", ".trn")]
     if sum(path.stem in stems for path in texts) * 2 > len(stems):

@@ -33,7 +33,7 @@ from heedful.tools.proposals.text_statistics import StatisticsBuilder, TextStati
 
 
 class Contradictions(NamedTuple):
-    """Texts that occur with different labels: their number, and the lines (from 1) of two examples of one of them."""
+    """Texts that occur with different labels: their number, and the lines (from 1) of two examples of one text."""
 
     texts: int
     lines: tuple[int, int] | None

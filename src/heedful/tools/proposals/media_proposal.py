@@ -30,7 +30,7 @@ SIZES = (  # by the number of files
     Size("base", math.inf, 384, 1536, 6, 12, dropout=0.1, lr=1e-3, warmup=5000, passes=50, gpu_memory=24),
 )
 CPU_SECONDS = 2 * 3600.0  # the longest training without a GPU
-MIN_PASSES = 10  # over the files; a smaller model is better than fewer passes
+MIN_PASSES = 10  # passes over the files; a smaller model is better than fewer passes
 MIN_BATCH_FILES, MAX_BATCH_FILES = 16, 128
 MIN_UPDATES = 400
 SAVES = 10  # checkpoints in a run, each after a validation
@@ -107,7 +107,7 @@ def input_values(kind: Kind, facts: Sequence[Any], machine: Machine) -> tuple[di
 def image_size(facts: Sequence[ImageFacts], machine: Machine) -> tuple[int, int, int]:
     """Choose the height and width that images are resized to, multiples of the patch side, and the patch side.
 
-    Small images keep the most common size; larger ones become squares.
+    Small images get the most common size, rounded up to whole patches; larger ones become squares.
     """
     [((height, width), _)] = Counter((image.height, image.width) for image in facts).most_common(1)
     for side, patch in PATCHES:

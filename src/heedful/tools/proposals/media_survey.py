@@ -44,7 +44,7 @@ GROUP_NAMES = (
     *("patient_id", "person", "singer", "reader", "group", "session", "说话人", "发言人"),
 )  # columns that say who speaks or is seen
 UNLABELLED = ("unlabelled", "unlabeled", "unsup", "unsupervised", "nolabel")  # folders that are not a class
-MIN_FILE_SHARE = 0.9  # of the values in a column of file names that have an extension of its kind
+MIN_FILE_SHARE = 0.9  # minimum share of the values in a column of file names that have a media extension
 
 
 def kind_of_folder(folder: Path, kinds: Sequence[Kind] = GUESSED_KINDS) -> Kind | None:
@@ -78,7 +78,7 @@ class Target(NamedTuple):
     column: Column
     writes: bool  # True for texts, which a model learns to write
     certainty: Certainty
-    second: Column | None  # None for the same column, interpreted the other way
+    second: Column | None  # None if the second choice is the same column, interpreted the other way
 
 
 def target_of(columns: Sequence[Column], files: str, target: str | None, name: str) -> Target:
@@ -118,7 +118,8 @@ class FolderParts(NamedTuple):
 def parts_of_folder(folder: Path, data: DataConfig) -> FolderParts:
     """Find a folder of classes for each part (train, valid, test); without parts, the folder itself has the classes.
 
-    Folders with the usual names of parts are parts if they contain folders with files; then other folders are not read.
+    Folders with the usual names of parts are parts if they contain folders, and one of them is the training part. Then
+    other folders are not read.
     """
     children = visible_folders(folder)
     with_files = [path for path in children if files_below(path, data)]
@@ -154,14 +155,14 @@ def other_kinds(folder: Path, kind: Kind) -> dict[str, int]:
 
 
 NAME_PARTS = re.compile(r"[_.-]+")
-MAX_GROUPS = 0.5  # of the number of files; with more groups, that part of the names is a file number
-MAX_ALONE = 0.1  # of the files may be without a group, such as clips with another form of name
+MAX_GROUPS = 0.5  # most groups, as a share of the files; with more, that part of the names is a file number
+MAX_ALONE = 0.1  # share of the files that may be without a group, such as clips with another form of name
 
 
 def groups_of(
     files: Sequence[MediaFile], folder: Path | None, kind: str, column: Mapping[int, str] | None
 ) -> tuple[Sequence[str | None], str | None]:
-    """Find groups of files that must stay in one part: from a table column, folders below their class, or file names.
+    """Find groups of files that must stay in one part, from a table column, folders below the class, or file names.
 
     Returns the group of each file (None for a file without one), and a description of the groups (None without any).
     """
@@ -204,7 +205,7 @@ def speakers_in_names(files: Sequence[MediaFile]) -> list[str | None]:
 
 
 def group_hashes(groups: Sequence[str | None], digests: Sequence[str]) -> list[int]:
-    """Return a group hash for each file, shared by the files of a group, and by equal files and all their groups."""
+    """Return a group hash for each file, the same for equal files, and for all files of the groups that they link."""
     keys = [
         [f"group {group}"] * (group is not None) + [f"bytes {digest}"]
         for group, digest in zip(groups, digests, strict=True)
@@ -279,7 +280,7 @@ class MediaSurvey(Generic[F]):
     digests: list[str | None]
     bad: list[str]  # an error message for each file that cannot be read
     copies: int  # number of files that are equal to an earlier one
-    torn: str | None  # description of two equal files with different classes or texts; None if there are none
+    conflict: str | None  # description of two equal files with different classes or texts; None if there are none
 
     @property
     def texts(self) -> TextStatistics:
@@ -295,7 +296,7 @@ def survey_media(files: Iterable[MediaFile], corpus: CorpusConfig, facts_of: Cal
     labels, facts, bad = Counter[str](), list[F](), list[str]()
     digests: list[str | None] = []
     first: dict[str, MediaFile] = {}
-    torn: str | None = None
+    conflict: str | None = None
     for file in files:
         try:
             content = read_content(file, corpus)
@@ -309,18 +310,21 @@ def survey_media(files: Iterable[MediaFile], corpus: CorpusConfig, facts_of: Cal
             continue
         digest = getattr(facts[-1], "decoded", "") or blake2b(content, digest_size=16).hexdigest()
         earlier = first.setdefault(digest, file)
-        if earlier.target != file.target and torn is None:
-            torn = f"{earlier.path} ({earlier.target}) and {file.path} ({file.target})"
+        if earlier.target != file.target and conflict is None:
+            conflict = f"{earlier.path} ({earlier.target}) and {file.path} ({file.target})"
         labels[file.target] += 1
         digests.append(digest)
     if not facts:
         reason = f"no file can be read; the first error: {bad[0]}" if bad else "contains no files to read"
         raise InputError(f"{corpus.source}: {reason}")
-    return MediaSurvey(labels, facts, digests, bad, len(facts) - len(first), torn)
+    return MediaSurvey(labels, facts, digests, bad, len(facts) - len(first), conflict)
 
 
 def image_facts(content: bytes) -> ImageFacts:
-    """Return the displayed size of an image, and whether it is grey; large ones in a colour mode count as colour."""
+    """Return the displayed size of an image, whether it is grey, and a digest of its pixels.
+
+    A large image in a colour mode counts as colour without a look at its pixels.
+    """
     with images.opened(content, ImageConfig.max_pixels) as image:
         whole = image.size
         facts = displayed_facts(image)

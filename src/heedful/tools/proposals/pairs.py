@@ -63,8 +63,11 @@ class ParallelSurvey:
         return self.tokens if self.too_long.all() else self.tokens[~self.too_long]
 
 
-def survey_parallel(pairs: Iterable[SentencePair]) -> ParallelSurvey:
-    """Survey a parallel text in one pass over its pairs, with about 40 bytes of memory per pair."""
+def survey_parallel(pairs: Iterable[SentencePair], name: str = "the text") -> ParallelSurvey:
+    """Survey a parallel text in one pass over its pairs, with about 40 bytes of memory per pair.
+
+    `name` is the name of the text in an error message.
+    """
     source, target = StatisticsBuilder(), StatisticsBuilder()
     lines, hashes, held_out = array("I"), array("Q"), array("Q")
     empty = copies = 0
@@ -78,7 +81,7 @@ def survey_parallel(pairs: Iterable[SentencePair]) -> ParallelSurvey:
         if can_be_held_out(pair):
             held_out.append(near_hash(pair.source))
     if not hashes:
-        raise InputError("the text has no lines; give files with one sentence per line")
+        raise InputError(f"{name} has no lines; give files with one sentence per line")
     repeated = len(hashes) - len(np.unique(np.array(hashes)))
     held_out_hashes = np.unique(np.array(held_out))
     return ParallelSurvey(source.build(), target.build(), np.array(lines), empty, copies, repeated, held_out_hashes)
@@ -225,7 +228,7 @@ def propose_encoder_decoder(
 
 
 def translator_size(pairs: int, tokens: int, machine: Machine) -> TranslatorSize:
-    """Choose the size that suits the amount of text, or the largest smaller one that suits the machine."""
+    """Choose the size for an amount of text, or the largest smaller one that the machine can train in time."""
     return fitting_size(SIZES, pairs, machine, CPU_SECONDS, lambda size: MIN_PASSES * tokens * size.work)
 
 

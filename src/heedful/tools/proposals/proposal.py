@@ -25,7 +25,7 @@ class Machine:
     gpu_memory: float | None = None  # GiB; None without a GPU
 
     def budget(self, seconds: float) -> float:
-        """Return the floating-point operations that a CPU can perform in this time; a GPU has no limit."""
+        """Return the floating-point operations that a CPU can perform in `seconds`; infinite with a GPU."""
         speed = self.cores * CPU_SPEED * (2 if self.bfloat16 else 1)
         return seconds * speed if self.gpu_memory is None else math.inf
 
@@ -56,9 +56,9 @@ S = TypeVar("S", bound=Size)
 
 
 def fitting_size(sizes: Sequence[S], amount: float, machine: Machine, seconds: float, work: Callable[[S], float]) -> S:
-    """Choose the size for an amount of data, or the largest smaller one that the machine can train in time.
+    """Choose the size for an amount of data, or the largest smaller one that the machine can train in `seconds`.
 
-    If the machine can train none of them in time, the smallest size is chosen.
+    `work` returns the floating-point operations to train a size. If no size fits, the smallest is chosen.
     """
     memory, budget = machine.gpu_memory or 0, machine.budget(seconds)
     suitable = [
@@ -70,12 +70,12 @@ def fitting_size(sizes: Sequence[S], amount: float, machine: Machine, seconds: f
 
 
 def batch_size(tokens: int, updates: int, most: int) -> int:
-    """Choose the tokens per batch: a power of two, within limits, for this many updates in a pass over the data."""
+    """Choose the tokens per batch: a power of two, within limits, so that a pass has about `updates` updates."""
     return min(most, max(MIN_BATCH_TOKENS, 2 ** int(math.log2(max(tokens, 1) / updates))))
 
 
 def schedule(size: Size, updates: float, updates_per_pass: float, saves: int) -> dict[str, Any]:
-    """Return the template values for a size: those of the model, and when to save and stop.
+    """Return the template values for a size: the model and its training settings, and when to save and stop.
 
     A run has `saves` checkpoints at a round interval: two significant digits, and at least 10 updates.
     """

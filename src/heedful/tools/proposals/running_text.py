@@ -35,7 +35,7 @@ class TextSurvey:
     """Statistics of a file or folder of running text: lines, paragraphs, sections, characters, words, letters."""
 
     files: int
-    is_rows: bool  # True if it is a table or a list of objects, each of whose rows is a document
+    is_rows: bool  # True if it consists of tables or lists of objects, in which each row is a document
     lines: int  # number of lines or rows, without blank ones
     paragraphs: int  # number of paragraphs, separated by blank lines; rows are both paragraphs and sections
     sections: int  # number of sections, separated by two or more blank lines
@@ -44,7 +44,7 @@ class TextSurvey:
     letters: Counter[str]
     longest: int  # characters of the longest line
     longest_at: str  # file and line of the longest line
-    beginning: str  # a few of the first words
+    beginning: str  # the first few words
 
     @property
     def script(self) -> str | None:
@@ -89,8 +89,8 @@ def survey_text(documents: Iterable[Document], name: str) -> TextSurvey:
 
 
 CPU_SECONDS = 3600  # the longest training without a GPU
-MAX_CHARACTERS = 2_000_000  # of a text that is read by characters; from more text, subwords can be learned
-MIN_PASSES = 4  # over the text, if the size makes as many; a smaller model is better than fewer passes
+MAX_CHARACTERS = 2_000_000  # of a text with a character tokenizer; more text is enough to learn subwords
+MIN_PASSES = 4  # passes over the text, unless the size makes fewer; a smaller model is better than fewer
 MIN_UPDATES = 1000
 SAVES = 20  # checkpoints in a run, each after a validation
 MIN_DOCUMENTS = 20  # with at least this many, passages can combine two documents

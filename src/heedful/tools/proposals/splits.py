@@ -43,7 +43,7 @@ class Split:
         return "valid" if hashed in self.valid else "train"
 
     def without(self, parts: Collection[str]) -> "Split":
-        """Return the split that holds nothing out for some parts, "valid" or "test", because they already exist."""
+        """Return a split that holds nothing out for the given parts, "valid" or "test", which already exist."""
         return Split(frozenset() if "test" in parts else self.test, frozenset() if "valid" in parts else self.valid)
 
     def divide(
@@ -73,28 +73,34 @@ class Split:
                 left_out(item)
 
 
-def split(hashes: np.ndarray, valid: bool, test: bool, share: int = 20) -> Split:
-    """Hold out one in `share` of the distinct texts, at most 1000, for each of the requested parts."""
+def split(hashes: np.ndarray, valid: bool, test: bool, *, source: str, share: int = 20, alternative: str = "") -> Split:
+    """Hold out one in `share` of the distinct texts, at most 1000, for each of the requested parts.
+
+    `hashes` are distinct and sorted. `source` is the name of the data in an error message, and `alternative` the end of
+    its remedy.
+    """
     size = min(MAX_HELD_OUT, len(hashes) // share)
     if size == 0:
-        raise too_few(len(hashes), share)
+        raise too_few(source, len(hashes), share, alternative)
     test_end = size * test
     valid_end = test_end + size * valid
     return Split(frozenset(hashes[:test_end].tolist()), frozenset(hashes[test_end:valid_end].tolist()))
 
 
-def split_by_class(members: Mapping[int, Collection[str]], share: int, min_groups: int | None = None) -> Split:
+def split_by_class(
+    members: Mapping[int, Collection[str]], share: int, min_groups: int | None = None, *, source: str
+) -> Split:
     """Hold out groups of examples so that each class is in each part, if it has three groups or more.
 
-    Of each class, one group in `share` is held out for validation and as many for testing: at least one, and over
-    all classes at most about 1000 per part. The groups of the rarest class are chosen first. No class loses its last
-    group for training.
+    `members` has the classes of each group; at least `min_groups` groups are needed, by default `share`. Of each class,
+    one group in `share` is held out for validation and as many for testing: at least one, and over all classes at most
+    about 1000 per part. The groups of the rarest class are chosen first. No class loses its last group for training.
     """
     if len(members) < (min_groups or share):
-        raise too_few(len(members), share)
+        raise too_few(source, len(members), share)
     groups: dict[str, list[int]] = {}
     for group in sorted(members):
-        for label in sorted(members[group]):  # a set has another order in each process
+        for label in sorted(members[group]):  # the order of a set differs between processes
             groups.setdefault(label, []).append(group)
     remaining = Counter({label: len(of_class) for label, of_class in groups.items()})
     rate = min(1 / share, MAX_HELD_OUT / len(members))
@@ -121,7 +127,8 @@ def only_trained(members: Mapping[int, Collection[str]], division: Split) -> lis
     return sorted(set().union(*parts.values()) - (parts["valid"] & parts["test"]))
 
 
-def too_few(count: int, share: int) -> InputError:
+def too_few(source: str, count: int, share: int, alternative: str = "") -> InputError:
     return InputError(
-        f"too few distinct inputs to hold some out for validation and test: {count}; give at least {share}"
+        f"{source}: too few distinct inputs to hold some out for validation and test: {count}; give at least {share}"
+        f"{alternative}"
     )

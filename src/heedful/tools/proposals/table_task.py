@@ -1,4 +1,4 @@
-"""Ways to read a table: for each task, the columns that suit it, and how plausible this is given their contents."""
+"""Ways to read a table: the tasks and columns that suit each other, and how plausible each combination is."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,11 +24,12 @@ TARGETS = {
 }
 ELSEWHERE = "docs/how-to/ranking-summaries-dialogue.md"  # has recipes for tasks that `init` does not support
 
-# How plausible a reading is: by the column's name, the end of its name, its contents, as the only one left; barely.
+# Weight of a reading, by the evidence for it: the column's name, the end of the name, the contents, or the lack of
+# other columns. BARELY stands for hardly any evidence.
 NAMED, ENDING, CONTENT, REMAINING, BARELY = 4.0, 3.5, 2.0, 1.5, 1.0
 MIN_PIXELS = 50  # columns of numbers that may be pixels
 CLOSE = 0.4  # two readings that differ by less are equally plausible
-SCORED_PAIR = 0.6  # added for fractions next to two texts, usually their similarity: more plausible than any label
+SCORED_PAIR = 0.6  # added for fractions next to two texts: they are usually similarities, not labels
 MAX_COLUMNS = 12  # in a message
 
 Certainty = Literal["certain", "likely", "unsure"]
@@ -69,7 +70,7 @@ def choose_task(
     Returns the best choice, the second-best if there is one, and how certain the best one is.
     """
     names = [column.name for column in columns]
-    fields = {}  # with the column names as spelled in the table, whatever their case
+    fields = {}  # the requested columns, spelled as in the table
     for key in ("source", "pair", "target"):
         field = getattr(request, key)
         fields[key] = None if field is None else find_name(field, names)
@@ -77,6 +78,10 @@ def choose_task(
             hint = hint_of_name(field, names)
             raise InputError(f"{name}: no column is named {field!r}{hint}; it has {list_columns(columns)}")
     request = replace(request, **fields)
+    options = {"--source-field": request.source, "--pair-field": request.pair, "--target-field": request.target}
+    for (option, column), (other, second_column) in combinations(options.items(), 2):
+        if column is not None and column == second_column:
+            raise InputError(f"{name}: {option} and {other} are the same column, {column!r}; choose different columns")
     ranked = sorted(candidates(columns, request), key=lambda candidate: -candidate.weight)
     if not ranked:
         raise no_task_error(columns, request, name)
@@ -96,7 +101,7 @@ def candidates(columns: Sequence[Column], request: TaskChoice) -> Iterator[Candi
 
 
 def labelled_texts(columns: Sequence[Column], request: TaskChoice) -> Iterator[Candidate]:
-    """Yield the readings of each column as labels of suitable texts or, if it has few values, as texts to write."""
+    """Yield the readings in which a column has the labels of texts or, with few values, the texts to write."""
     for column in columns:
         if request.target not in (None, column.name) or column.name in (request.source, request.pair):
             continue
@@ -108,7 +113,7 @@ def labelled_texts(columns: Sequence[Column], request: TaskChoice) -> Iterator[C
                 is_scored_pair = len(texts) == 2 and task == "regression" and weight == CONTENT
                 choice = TaskChoice(task, texts[0], texts[1] if len(texts) == 2 else None, column.name)
                 yield Candidate(weight - penalty + SCORED_PAIR * (is_scored_pair and column.has_fractions), choice)
-                # Few distinct values may be texts to write, judging by the name or if most have several words.
+                # Few distinct values may also be texts to write, if most have several words or the name suggests it.
                 is_wordy = 2 * column.spaces > column.rows or column.name.strip().lower() in PAIR_NAMES
                 if task == "classification" and is_wordy and not column.all_numbers:
                     yield Candidate(REMAINING - penalty, replace(choice, task="text_to_text"))
@@ -129,7 +134,7 @@ def label_tasks(column: Column, request: TaskChoice) -> dict[str, float]:
 
 
 def input_texts(columns: Sequence[Column], request: TaskChoice, *, most: int) -> list[tuple[list[str], float]]:
-    """Return the text columns that a model may read, and how much less plausible each choice is than a clear one."""
+    """Return each choice of at most `most` columns to read as texts, with a penalty, which is 0 for a clear choice."""
     if request.source:
         return [([request.source, *([request.pair] if request.pair else [])], 0.0)]
     texts = [column for column in columns if column.is_text and not column.is_note]
@@ -139,16 +144,16 @@ def input_texts(columns: Sequence[Column], request: TaskChoice, *, most: int) ->
     if len(texts) <= most:
         return [([column.name for column in texts], 0.0)] if texts else []
     texts.sort(key=lambda column: -column.characters)
-    couples = [couple for couple in combinations(texts, 2) if are_a_couple(*couple)] if most == 2 else []
-    if couples:
-        usual = [two for two in couples if all(one.name.strip().lower() in TEXT_NAMES | PAIR_NAMES for one in two)]
-        couple = [column.name for column in (usual or couples)[0]]
-        return [([column.name for column in columns if column.name in couple], 0.0)]
+    pairs = [pair for pair in combinations(texts, 2) if is_text_pair(*pair)] if most == 2 else []
+    if pairs:
+        usual = [two for two in pairs if all(one.name.strip().lower() in TEXT_NAMES | PAIR_NAMES for one in two)]
+        pair = [column.name for column in (usual or pairs)[0]]
+        return [([column.name for column in columns if column.name in pair], 0.0)]
     named = [column for column in texts if column.name.strip().lower() in TEXT_NAMES]
     return [([column.name], 0.0) for column in named] if len(named) == 1 else [([column.name], 0.2) for column in texts]
 
 
-def are_a_couple(first: Column, second: Column) -> bool:
+def is_text_pair(first: Column, second: Column) -> bool:
     """Return True if two columns belong together by their names: sentence1, sentence2; premise, hypothesis."""
     one, two = sorted(column.name.strip().lower() for column in (first, second))
     if any(one.replace(end, "") == two.replace(other, "") for end, other in (("1", "2"), ("a", "b"))):
@@ -165,13 +170,13 @@ def translations(columns: Sequence[Column], request: TaskChoice) -> Iterator[Can
     texts = sides if len(sides) == 2 else texts
     by_name = {column.name: column for column in columns}
     requested = [by_name[name] for name in (request.source, request.target) if name]
-    couple = [*requested, *(column for column in texts if column not in requested)]
-    couple = couple[::-1] if request.target and not request.source else couple
-    if len(couple) != 2 or (request.task is None and not all(column.is_text for column in couple)):
+    pair = [*requested, *(column for column in texts if column not in requested)]
+    pair = pair[::-1] if request.target and not request.source else pair
+    if len(pair) != 2 or (request.task is None and not all(column.is_text for column in pair)):
         return
-    weight = REMAINING if all(column.name.isdecimal() for column in couple) else BARELY
+    weight = REMAINING if all(column.name.isdecimal() for column in pair) else BARELY
     weight = NAMED if len(sides) == 2 or request.task else weight
-    yield Candidate(weight, TaskChoice(request.task or "translation", couple[0].name, None, couple[1].name))
+    yield Candidate(weight, TaskChoice(request.task or "translation", pair[0].name, None, pair[1].name))
 
 
 def answers(columns: Sequence[Column], request: TaskChoice) -> Iterator[Candidate]:
@@ -225,11 +230,16 @@ def no_task_error(columns: Sequence[Column], request: TaskChoice, name: str) -> 
         return InputError(
             f"{name}: no column seems to be text: it has {list_columns(columns)}; choose one with --source-field"
         )
+    if request.task and request.target and (request.source or request.task in OF_LABELS):
+        return InputError(
+            f"{table}; {request.target!r} does not suit --task {request.task}: choose another column with "
+            "--target-field, or leave --task out"
+        )
     return InputError(f"{table}; the task is unclear: give --task, --source-field and --target-field")
 
 
 def one_class(columns: Sequence[Column]) -> Column | None:
-    """Find a column in which all labels are equal; its name must say that they are labels, or be a number."""
+    """Find a column in which all labels are equal; the column name must suggest labels, or be a number."""
     for column in columns:
         is_short = not column.lists and column.characters <= LABEL_CHARACTERS * column.rows
         may_be_labels = is_short and (column.is_called_label or column.name.isdecimal())

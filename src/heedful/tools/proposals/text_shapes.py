@@ -17,7 +17,7 @@ from heedful.errors import InputError
 
 SAMPLE_LINES = 500
 MIN_LINES = 3  # fewer do not show a shape
-SHARE = 0.95  # of the lines must have the shape
+SHARE = 0.95  # minimum share of the lines with the shape
 MAX_LABELS = 60  # in a file with a label at the start of each line
 MAX_SENTENCE = 100  # words, on average
 MAX_FIRST_WORDS, MIN_LABELLED = 6, 20  # a few distinct words at the beginning of many lines may be labels
@@ -72,7 +72,7 @@ def shape_of(path: Path, bad_utf8: BadUtf8) -> TextShape | None:
         return shape
     if ending_of(path) not in TABLE_ENDINGS:
         return shape_of_lines(content)
-    has_comments = lines[0] != content[0]  # which a table does not have
+    has_comments = lines[0] != content[0]  # a table does not begin with comments
     return shape_of_table(content, path) or (shape_of_word_lists(content) if has_comments else None)
 
 
@@ -101,7 +101,7 @@ def shape_of_lines(lines: Sequence[str]) -> TextShape | None:
     if len(labels) >= SHARE * len(lines) and 1 < len(set(labels)) <= min(MAX_LABELS, len(lines) // 2):
         return TextShape("labels", "a label before each text")
 
-    # The first words of lines may be labels if they are few and hardly occur elsewhere; not in a conversation.
+    # The first words of lines may be labels if they are few and hardly occur elsewhere, except in a conversation.
     rows = [line.split() for line in lines]
     words = {row[0] for row in rows}
     elsewhere = share(not words.isdisjoint(row[1:]) for row in rows)
@@ -125,7 +125,7 @@ def shape_of_word_lists(lines: Sequence[str]) -> TextShape | None:
         len(cells) for cells in map(str.split, lines) if len(cells) > MIN_NUMBERS and all(map(is_number, cells[1:]))
     ]
     if len(vectors) >= SHARE * len(lines) - 1 and len(set(vectors)) == 1:
-        remedy = "set model.pretrained to the file, or inspect it with `heedful vectors`"
+        remedy = "set model.source_vectors to the file, or inspect it with `heedful vectors`"
         return TextShape("foreign", "word vectors", remedy)
     if lines[0].startswith(": ") and share(bool(ANALOGY.fullmatch(line)) or line[0] == ":" for line in lines) >= SHARE:
         return TextShape("foreign", "analogies", "they evaluate word vectors: see `heedful vectors analogy --help`")
@@ -187,7 +187,7 @@ def shape_of_json(lines: Sequence[str], path: Path) -> TextShape | None:
 
 
 def is_nested(values: dict[str, object]) -> bool:
-    """Return True if a JSON object has texts in nested objects, or lists of words with a list of tags."""
+    """Return True if a JSON object has texts or answers in nested objects, or a list of tags next to its tokens."""
     lists = [value for value in values.values() if isinstance(value, list)]
     inner = [part for value in values.values() if isinstance(value, dict) for part in value.values()]
     return any(isinstance(part, str) or "context" in values for part in inner) or (
@@ -235,7 +235,7 @@ def records_of(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> tuple[str, It
 
 
 def cell_of(value: object) -> object:
-    """Return a value of a JSON object as a table cell: a string, or a list of strings; null is an empty string."""
+    """Convert a JSON value to a table cell: strings and lists stay, null becomes "", other values become JSON text."""
     if isinstance(value, str | list):
         return value
     return "" if value is None else json.dumps(value)
@@ -310,7 +310,7 @@ def read_objects(path: Path, bad_utf8: BadUtf8, *, one_a_line: bool) -> Iterator
 def objects_in(content: Any) -> list[Values]:
     """Find the objects in a JSON value: in a list, below a key, by id, or column by column as pandas writes them.
 
-    In a list of strings, each becomes an object with a "text"; in a list of lists, each is a row of a table.
+    A string in a list becomes an object with a "text"; a list in a list is a row of a table.
     """
     if isinstance(content, list):
         if all(isinstance(item, dict) for item in content):

@@ -11,7 +11,7 @@ from heedful.config.schema import FilterConfig
 from heedful.data.preparation.filters import LETTER_NAMES, is_written_in
 
 SPACELESS = ("han", "kana")  # scripts without spaces between words
-MOSTLY_HAN = 0.95  # of the letters in Chinese; in Japanese, a third to a half are kana
+MOSTLY_HAN = 0.95  # share of han in the letters of Chinese; in Japanese, a third to a half are kana
 MAX_CHARACTERS = FilterConfig.max_characters  # in a text that training keeps
 DIGIT = re.compile(r"\d")
 QUESTION = ("?", "？", "؟")
@@ -31,7 +31,7 @@ def main_script(letters: Counter[str]) -> str | None:
 
 
 def is_spaceless(script: str | None, characters: int, words: int) -> bool:
-    """Return True if spaces do not separate the words of a text, as in Chinese."""
+    """Return True if spaces do not separate words, judging by the script, or by more than 15 characters per word."""
     return script in SPACELESS or bool(characters > 15 * words)
 
 

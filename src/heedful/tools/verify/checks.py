@@ -27,7 +27,7 @@ from heedful.tools.verify.subjects import FIRST_WORD, Subject, Writer, largest_d
 
 ROUNDING = 2e-5  # largest relative difference between float32 results that are equal in exact arithmetic
 STEPS = 5  # output tokens
-ALPHA = 0.7  # of the length penalty, in the search and in the scores that it must agree with
+ALPHA = 0.7  # exponent of the length penalty, in the search and in the scores that it is checked against
 MAX_EXHAUSTIVE = 3  # output tokens, few enough to try all outputs
 IMPOSSIBLE = -1e4  # logit of a token that is removed from the vocabulary
 
@@ -49,7 +49,7 @@ def alone(subject: Subject) -> list[Tensor]:
 
 
 def in_a_batch(subject: Subject) -> float:
-    """Compare the outputs of all examples in one batch, padded on each side in turn, with those of each alone."""
+    """Compare the outputs of one batch of all examples, padded on each side in turn, with the outputs of each alone."""
     together = [rows for side in subject.sides for rows in subject.outputs(subject.model, subject.examples, side)]
     return largest_difference(together, alone(subject) * len(subject.sides))
 
@@ -128,7 +128,7 @@ def stepwise_logits(state: DecodingState, targets: Int[Tensor, "R T"]) -> list[F
 def teacher_forced_logits(
     subject: Writer, targets: Int[Tensor, "R T"], rows: range | list[int]
 ) -> list[Float[Tensor, "T V"]]:
-    """Compute the logits of each token of target texts, all at once, for each example alone."""
+    """Compute the logits of each token of target texts, one forward pass per text."""
     return [
         subject.teacher_forced_logits(subject.examples[row], text[None])[0]
         for row, text in zip(rows, targets, strict=True)

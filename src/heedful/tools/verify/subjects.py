@@ -1,6 +1,6 @@
 """Subjects of verification: models of each kind with examples, and differences between their results.
 
-Shapes: R rows, N inputs, T tokens, V logits, F pixels per patch.
+Shapes: R rows, N inputs, T tokens, V logits, H rows and Q columns of patches, F pixels per patch.
 """
 
 from abc import ABC, abstractmethod
@@ -51,11 +51,11 @@ def largest_difference(actual: Sequence[Tensor], expected: Sequence[Tensor]) -> 
     return float(torch.tensor([relative_difference(*pair) for pair in zip(actual, expected, strict=True)]).max())
 
 
-Example = tuple[Tensor, ...]  # source and target, or one text: token ids, or rows of pixels or frames
+Example = tuple[Tensor, ...]  # the inputs of one example, such as (source, target), (text,) or (image, masked patches)
 
 LENGTHS = ((7, 2), (1, 5), (11, 1), (3, 7))  # tokens in the source and the target of each example
 FIRST_WORD = 5  # the first token id that is not special
-PADDING_NOISE = 5.0  # the values in the padding of media, which must not matter
+PADDING_NOISE = 5.0  # value of the padding of media, which must not affect the outputs
 
 
 class Subject(ABC):
@@ -76,7 +76,7 @@ class Subject(ABC):
     def media(self, length: int) -> Float[Tensor, "N ..."]:
         """Sample audio with `length` frames, an image with as many rows of patches, or a video with as many tubelets.
 
-        Beyond the number of rows or tubelets in the recipe, counting starts again from 1.
+        Lengths beyond the recipe's number of patch rows or tubelets start again from 1.
         """
         image, video = self.recipe.image, self.recipe.video
         rows, tubelets = (1 + (length - 1) % most for most in (image.grid[0], video.frames // video.tubelet))
@@ -93,7 +93,7 @@ class Subject(ABC):
 
     @abstractmethod
     def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Float[Tensor, "*T V"]]:
-        """Compute the outputs of each example in one batch, padded on one side; leave out those of the padding."""
+        """Compute the outputs of each example in one batch, padded on one side, without the outputs at the padding."""
 
     @abstractmethod
     def loss(self, model: Any, examples: Sequence[Example]) -> Loss:
@@ -165,7 +165,7 @@ Writer = PairSubject | TextSubject  # models that write a text token by token, f
 
 
 class RowSubject(Subject):
-    """A model that gives an answer for a text or for each token: BERT, classifiers, taggers, sentence encoders."""
+    """A model with one output vector per text or per token: BERT, classifiers, taggers, sentence encoders."""
 
     def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
         tokens, padding_mask = padded([text for (text,) in examples], side)
@@ -173,7 +173,7 @@ class RowSubject(Subject):
         return list(answers) if answers.dim() == 2 else real_rows(answers, padding_mask)
 
     def loss(self, model: Any, examples: Sequence[Example]) -> Loss:
-        """Compute the cross-entropy of the first class; for a sentence encoder or one output, the sum of outputs."""
+        """Compute the cross-entropy of the first class; for a sentence encoder or a single output, sum the outputs."""
         outputs = torch.cat([rows.reshape(-1, rows.size(-1)) for rows in self.outputs(model, examples)]).float()
         plain = isinstance(model, SentenceEncoder) or outputs.size(-1) == 1
         terms = outputs.sum(-1) if plain else -outputs.log_softmax(-1)[:, 0]
@@ -276,10 +276,10 @@ OF_TEXT: dict[type, type[Subject]] = {
 
 
 def subject_of(loaded: LoadedModel, seed: int = 0) -> Subject:
-    """Return the subject for a loaded model; it samples its own inputs, and each seed gives different ones.
+    """Return the subject for a loaded model. It samples its examples, which differ from seed to seed.
 
     Raises:
-        InputError: the model does not read texts, images, audio or videos, or only looks up single words.
+        InputError: The model does not read texts, images, audio or videos, or only looks up single words.
     """
     recipe, vocabulary = loaded.recipe, min(loaded.tokenizers.sizes)
     if recipe.data.modality != "text":

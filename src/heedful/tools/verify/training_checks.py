@@ -1,4 +1,4 @@
-"""Checks of training: splitting a batch, the number of processes and an interruption do not change updates."""
+"""Checks that split batches, several processes and interruptions do not change the updates of training."""
 
 import copy
 import sys
@@ -20,7 +20,7 @@ from heedful.distributed.launch import launch
 from heedful.distributed.reducer import SINGLE_PROCESS, Reducer
 from heedful.errors import Interrupted, RunError
 from heedful.losses import Loss
-from heedful.machine.process import own_random_numbers
+from heedful.machine.process import preserve_rng_state
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.tools.verify.subjects import Example, Subject, largest_difference, relative_difference, subject_of
 from heedful.training.sharding import without_rows
@@ -58,7 +58,7 @@ def training_step(subject: Subject, recipe: Recipe, reducer: Reducer = SINGLE_PR
     return TrainingStep(model, objective, replace(recipe, train=train, optimizer=optimizer), reducer)
 
 
-@own_random_numbers()
+@preserve_rng_state()
 def several_batches(subject: Subject, loaded: LoadedModel) -> float:
     """Measure the difference between the gradients of all examples in several batches and in one."""
 
@@ -80,7 +80,7 @@ def train_copy(
 ) -> TrainingStep:
     """Train a copy of a model for a few updates of two batches each.
 
-    `between` is called halfway through, and returns the training step to continue with.
+    `between` is called halfway through with the training step, and returns a step to continue with.
     """
     step = training_step(subject, recipe, reducer)
     halves = [batch_of(subject, subject.examples[half::2]) for half in (0, 1)]
@@ -91,15 +91,15 @@ def train_copy(
     return step
 
 
-@own_random_numbers()
+@preserve_rng_state()
 def several_processes(subject: Subject, loaded: LoadedModel) -> float:
     """Measure the largest difference between the weights after updates by two processes and by one process.
 
-    First, each of the two has all weights; then, unless some weight has no rows, each has some rows of every weight.
+    First, both processes have all weights; then, unless a weight is a single number, the weights are sharded by rows.
 
     Raises:
-        Interrupted: a signal such as Ctrl-C has ended the processes.
-        RunError: one of the processes failed.
+        Interrupted: A signal such as Ctrl-C ended the processes.
+        RunError: One of the processes failed.
     """
     seed, modules = subject.random.initial_seed(), own_modules(loaded.recipe)
     with TemporaryDirectory() as name:
@@ -124,7 +124,7 @@ def several_processes(subject: Subject, loaded: LoadedModel) -> float:
 
 
 def weight_files(model: nn.Module) -> dict[Shardings, str]:
-    """Choose the entries of `WEIGHT_FILES` whose sharding the weights of a model allow."""
+    """Return the entries of `WEIGHT_FILES` with a sharding that is possible for the weights of a model."""
     return {shard: file for shard, file in WEIGHT_FILES.items() if shard == "none" or not without_rows(model)}
 
 
@@ -134,7 +134,7 @@ def own_modules(recipe: Recipe) -> list[str]:
     return [name.partition(":")[0] for name in names if ":" in name]
 
 
-@own_random_numbers()
+@preserve_rng_state()
 def resumed_run(subject: Subject, loaded: LoadedModel) -> float:
     """Measure the difference between the weights after updates with and without saving and loading a checkpoint."""
     with TemporaryDirectory() as name:
@@ -159,7 +159,7 @@ def resumed_run(subject: Subject, loaded: LoadedModel) -> float:
         return largest_difference(list(weights(with_break.model).values()), list(weights(whole.model).values()))
 
 
-@own_random_numbers()
+@preserve_rng_state()
 def saved_model(subject: Subject, loaded: LoadedModel) -> float:
     """Measure the difference between a model's outputs before and after it was saved to a folder and loaded again."""
     with TemporaryDirectory() as name, torch.no_grad():

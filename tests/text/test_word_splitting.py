@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.errors import InputError
-from heedful.text.words import CutText, WordCutter, special_words, split_words
+from heedful.text.words import SplitText, WordSplitter, special_words, split_words
 
 NEWS = [
     "J.R.",
@@ -40,13 +40,13 @@ words_of_any_kind = st.lists(st.text(st.characters(exclude_categories=["Cs", "Z"
 
 @pytest.mark.parametrize("words", [NEWS, TREEBANK, MESSAGES, FRENCH], ids=["news", "treebank", "messages", "French"])
 def test_words_of_the_training_data_stay_whole(words):
-    assert WordCutter(special_words(words)).cut(" ".join(words)) == words
+    assert WordSplitter(special_words(words)).cut(" ".join(words)) == words
 
 
 @settings(max_examples=100)
 @given(words=words_of_any_kind)
 def test_any_word_of_the_training_data_stays_whole_in_the_text_of_its_file(words):
-    assert WordCutter(special_words(words)).cut(" ".join(words)) == words
+    assert WordSplitter(special_words(words)).cut(" ".join(words)) == words
 
 
 @pytest.mark.parametrize(
@@ -66,12 +66,12 @@ def test_any_word_of_the_training_data_stays_whole_in_the_text_of_its_file(words
     ],
 )
 def test_other_texts_are_cut_in_the_same_way(words, text, expected):
-    assert WordCutter(special_words(words)).cut(text) == expected
+    assert WordSplitter(special_words(words)).cut(text) == expected
 
 
 @pytest.mark.parametrize("text", ["O'Brien (U.S.), don't! 北京 これ", ""])
 def test_without_words_of_training_data_a_text_is_cut_at_every_mark(text):
-    assert WordCutter(()).cut(text) == split_words(text)
+    assert WordSplitter(()).cut(text) == split_words(text)
 
 
 def test_only_words_that_a_text_does_not_show_are_kept_the_most_frequent_first():
@@ -81,4 +81,4 @@ def test_only_words_that_a_text_does_not_show_are_kept_the_most_frequent_first()
 @pytest.mark.parametrize("word", ["", " ", 3, None])
 def test_a_given_word_is_a_string_that_is_not_empty(word):
     with pytest.raises(InputError, match="word 2 is"):
-        CutText(["Bob", word])
+        SplitText(["Bob", word])
