@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from heedful.machine import choose_device
-from heedful.machine.speed import copy_speed, matmul_speed, smallest_time
+from heedful.machine.speed import copy_speed, matmul_speed, operation_overhead
 
 SHAPES = {
     "feed-forward network of base": (4096, 512, 2048),
@@ -37,7 +37,7 @@ def main() -> None:
     facts = record.machine(options.threads) | {
         "device": str(device),
         "copy_bytes_per_second": copy_speed(device),
-        "smallest_operation_seconds": smallest_time(device),
+        "smallest_operation_seconds": operation_overhead(device),
     }
     console.print(facts, shown)
     record.append(__file__, facts | {"matmul_flops": speeds})

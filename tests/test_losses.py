@@ -9,7 +9,7 @@ from heedful.losses import (
     label_cross_entropy,
     perplexity,
     reference_cross_entropy,
-    share_cross_entropy,
+    soft_label_cross_entropy,
 )
 from heedful.machine.speed import count_flops
 
@@ -126,7 +126,9 @@ def test_a_hopeless_token_counts_87_nats_and_still_pulls_at_the_weights(dtype):
 def test_whole_shares_cost_what_a_class_costs(smoothing):
     logits, target = torch.randn(11, 5), torch.randint(5, (11,))
     shares = torch.nn.functional.one_hot(target, 5).float()
-    found, wanted = (f(logits, x, smoothing) for f, x in ((share_cross_entropy, shares), (label_cross_entropy, target)))
+    found, wanted = (
+        f(logits, x, smoothing) for f, x in ((soft_label_cross_entropy, shares), (label_cross_entropy, target))
+    )
     torch.testing.assert_close(found.sum, wanted.sum)
     torch.testing.assert_close(found.nll, wanted.nll)
     assert found.count == wanted.count == 11
@@ -135,7 +137,7 @@ def test_whole_shares_cost_what_a_class_costs(smoothing):
 def test_a_mixed_example_costs_the_shares_of_its_classes():
     logits, classes, share = torch.randn(7, 5, dtype=torch.float64), torch.randint(5, (2, 7)), torch.rand(7, 1)
     first, second = (torch.nn.functional.one_hot(x, 5).float() for x in classes)
-    found = share_cross_entropy(logits, torch.lerp(second, first, share), 0.1)
+    found = soft_label_cross_entropy(logits, torch.lerp(second, first, share), 0.1)
     costs = -logits.log_softmax(-1)
     mixed = share[:, 0] * costs[range(7), classes[0]] + (1 - share[:, 0]) * costs[range(7), classes[1]]
     torch.testing.assert_close(found.nll.double(), mixed.sum(), atol=1e-5, rtol=1e-5)

@@ -79,7 +79,7 @@ def label_cross_entropy(
     return Loss(total, F.cross_entropy(logits, target, reduction="sum").detach(), target.numel())
 
 
-def share_cross_entropy(
+def soft_label_cross_entropy(
     logits: Float[Tensor, "N V"],
     shares: Float[Tensor, "N V"],
     smoothing: float = 0.0,

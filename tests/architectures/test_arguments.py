@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import toy_captions
 from heedful.architectures import LanguageModel, TextClassifier, TokenClassifier
 from heedful.architectures.backbone import model_class
 from heedful.architectures.heads import SentenceEncoder
@@ -11,6 +12,9 @@ from heedful.architectures.transformer.model import EncoderDecoder
 from heedful.config.load import make_recipe
 from heedful.config.schema import ModelConfig
 from heedful.errors import InputError
+from heedful.tasks import find_task
+from heedful.tasks.model_size import SizeOnly
+from heedful.text.tokenizer_pair import TokenizerPair
 
 CONFIG = ModelConfig(family="encoder", d_model=14, d_ff=19, heads=2, encoder_layers=1, decoder_layers=1, segments=2)
 VOCABULARY = 23
@@ -78,6 +82,14 @@ def test_a_wrong_mask_is_named(name, mask, message):
         MODELS[name]()(IDS, mask)
     with pytest.raises(InputError, match=message):
         MODELS[name]()(IDS, padding_mask=mask)
+
+
+def test_a_wrong_mask_of_the_text_that_a_model_writes_about_an_image_is_named(tmp_path):
+    recipe = toy_captions.recipe("captioning", tmp_path)
+    model = find_task(recipe.task).build(recipe, TokenizerPair(SizeOnly(VOCABULARY), SizeOnly(VOCABULARY)))
+    images = torch.zeros(2, 3, *recipe.image.size)
+    with pytest.raises(InputError, match=r"target_padding_mask has shape \(1, 3\), but the ids have shape \(2, 3\)"):
+        model(images, None, IDS, torch.ones(1, 3, dtype=torch.bool))
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

@@ -4,10 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
 import huggingface_hub.constants as settings
+import numpy as np
 import pytest
 import torch
 
@@ -17,9 +19,12 @@ from cli.invocation import invoke
 from heedful.architectures import weights
 from heedful.checkpoint import find_model, write_model
 from heedful.checkpoint.hub import download
+from heedful.checkpoint.load import load_model
 from heedful.config.load import recipe_from_dict
 from heedful.errors import HeedfulError, InputError, RunError
 from heedful.tasks import find_task
+from heedful.text.pipeline import EOS
+from heedful.text.shortlist import Shortlist
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 from heedful.tools.compare.setup import parse_systems
@@ -90,6 +95,21 @@ def test_a_model_that_is_pushed_is_loaded_by_its_name(hub, model):
     assert len(hub.commits) == 1
     here, there = heedful.load(model, "cpu"), heedful.load(NAME, "cpu")
     assert here.score([("one two", "two")]) == there.score([("one two", "two")])
+
+
+def test_a_model_comes_with_its_shortlist(hub, model, tmp_path):
+    plain = load_model(model)
+    vocabulary = len(plain.tokenizers.target)
+    shortlist = Shortlist.build(
+        np.full((vocabulary, 2), 7), np.array([EOS]), ["x"] * vocabulary, [f"{i}" for i in range(vocabulary)]
+    )
+    recipe = replace(plain.recipe, decode=replace(plain.recipe.decode, shortlist=2))
+    tokenizers = replace(plain.tokenizers, shortlist=shortlist)
+    write_model(tmp_path / "listed", recipe, tokenizers, weights(plain.model))
+    heedful.export(tmp_path / "listed", push=NAME, inputs=[])
+    received = load_model(download(NAME)).tokenizers.shortlist
+    assert received is not None
+    assert np.array_equal(received.table, shortlist.table)
 
 
 def test_a_branch_is_written_and_read_by_its_name(hub, model, tmp_path):

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 import subjects
-from heedful.server.engine import CancelledError, Engine, UnknownError
+from heedful.server.engine import CancelledError, Engine, NotFoundError
 from served import loaded_translator, models
 from subjects import gated
 
@@ -17,7 +17,7 @@ def test_models_are_known_by_the_names_they_were_given():
     assert engine.model("gpt").loaded.recipe.task == "language_model"
     for name in ("/etc/passwd", "", None, ["gpt"]):
         with pytest.raises(
-            UnknownError, match=r"the model .* does not exist; choose one of translator, gpt, bert, classes"
+            NotFoundError, match=r"the model .* does not exist; choose one of translator, gpt, bert, classes"
         ):
             engine.model(name)
 

@@ -13,7 +13,7 @@ from heedful.config.rules import WITH_CLASSES
 from heedful.config.schema import Recipe
 from heedful.distributed.reducer import SINGLE_PROCESS
 from heedful.errors import InputError
-from heedful.losses import label_cross_entropy, share_cross_entropy
+from heedful.losses import label_cross_entropy, soft_label_cross_entropy
 from heedful.tasks import TASKS
 from heedful.training.training_step import TrainingStep
 from several_processes import in_processes
@@ -128,9 +128,9 @@ def test_the_loss_weighs_each_example_by_its_class():
         )
         assert (loss.nll, loss.count) == (label_cross_entropy(logits, target).nll, 13)
         shares = F.one_hot(target, 5).float()
-        assert share_cross_entropy(logits, shares, smoothing, weights).sum.item() == pytest.approx(loss.sum.item())
-        plain = share_cross_entropy(logits, shares, smoothing, torch.ones(5))
-        torch.testing.assert_close(plain.sum, share_cross_entropy(logits, shares, smoothing).sum)
+        assert soft_label_cross_entropy(logits, shares, smoothing, weights).sum.item() == pytest.approx(loss.sum.item())
+        plain = soft_label_cross_entropy(logits, shares, smoothing, torch.ones(5))
+        torch.testing.assert_close(plain.sum, soft_label_cross_entropy(logits, shares, smoothing).sum)
 
 
 def test_balanced_weights_make_a_rare_class_as_likely_as_others():

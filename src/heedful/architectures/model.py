@@ -241,11 +241,11 @@ def check_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
     shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
     if problems := misfits(shapes, {name: value.shape for name, value in values.items()}):
         raise ValueError("; ".join(problems))
-    if problem := wrong_types(values):
+    if problem := dtype_problem(values):
         raise ValueError(problem)
 
 
-def wrong_types(values: Mapping[str, Tensor]) -> str:
+def dtype_problem(values: Mapping[str, Tensor]) -> str:
     """Return a message about the first tensor that is not of a floating-point type, or "" if there is none.
 
     When torch copies other types to a parameter, it converts them silently, and the model's results would change.
@@ -299,8 +299,10 @@ def check_arguments(model: Any, args: tuple[Any, ...], keywords: Mapping[str, An
             runs_ahead = model.training and table.weight.device.type not in ("cpu", "meta")
             check_ids(name, arguments[name], len(table.weight), with_values=not runs_ahead)
     for name, others in MASKS.items():
-        ids = next((arguments[other] for other in others if other in arguments), None)
-        if arguments.get(name) is not None and isinstance(ids, Tensor) and model.embedding_of("src") is not None:
+        other = next((other for other in others if other in arguments), None)
+        if other is None or arguments.get(name) is None or model.embedding_of(lines[other]) is None:
+            continue
+        if isinstance(ids := arguments[other], Tensor):
             check_mask(name, arguments[name], ids)
     source, target = arguments.get("source"), arguments.get("target")
     if isinstance(source, Tensor) and isinstance(target, Tensor) and len(source) != len(target):
@@ -354,7 +356,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
         model.train(training)
 
 
-def check_numbers(output: Tensor) -> None:
+def check_no_nan(output: Tensor) -> None:
     """Raise a RunError if an output contains NaN: a damaged model must not return results."""
     if output.isnan().any():
         raise RunError("the model's output is not a number (NaN): its weights are damaged or its training diverged")

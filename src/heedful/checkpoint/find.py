@@ -15,7 +15,7 @@ from heedful.checkpoint.run_layout import BEST, CHECKPOINTS, LOCK, checkpoint_fo
 from heedful.config.load import FILE
 from heedful.errors import InputError
 from heedful.storage.complete_folder import MANIFEST, Manifest
-from heedful.storage.paths import first_lost, near_paths
+from heedful.storage.paths import first_missing, near_paths
 from heedful.wording import either
 
 LOG = logging.getLogger(__name__)  # warnings appear on standard error unless the program configures logging
@@ -154,7 +154,7 @@ def _named_model(name: str) -> Path:
             raise InputError(f'no model "{name}": no such folder; {parent} contains {", ".join(runs)}')
         content = f"{parent} contains no run or model yet"
         raise InputError(f'no model "{name}": no such folder, and {content}; `heedful train` creates a run')
-    missing = first_lost(Path(name))
+    missing = first_missing(Path(name))
     nor = f", nor a folder {missing}" if missing != Path(name) else ""
     bundled = f"bundled models: {', '.join(names)}" if names else "no models are bundled"
     raise InputError(f'no model "{name}": no such folder{nor}; {bundled}')

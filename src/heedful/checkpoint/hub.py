@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 HUB = "hf:"
 CONFIG = "config.json"  # which every transformers model has
-OWN_FILES = re.compile(r".+\.(safetensors|json)")  # the files in a manifest that are downloaded
+DOWNLOADED_FILES = re.compile(r".+\.(safetensors|json|npy)")  # the files in a manifest that are downloaded
 FOREIGN_FILES = re.compile(
     r"(\w+/)?config\.json|[\w.-]+\.(json|txt)|(source|target)\.spm|model(-\d+-of-\d+)?\.safetensors"
 )
@@ -117,7 +117,7 @@ def missing_files(folder: Path, name: str) -> list[str]:
         # Otherwise the next attempt would read the damaged file from the cache again.
         remove(folder / MANIFEST)
         raise RunError(f"{name}: {error.reason}; try again") from error
-    return [file for file in manifest.files if OWN_FILES.fullmatch(file) and not (folder / file).is_file()]
+    return [file for file in manifest.files if DOWNLOADED_FILES.fullmatch(file) and not (folder / file).is_file()]
 
 
 def model_files(name: str, files: Collection[str], lacking: Sequence[str] | None) -> Sequence[str]:
@@ -228,7 +228,9 @@ def explain(error: BaseException, access: str, revision: str) -> tuple[type[Heed
     hides = isinstance(error, RuntimeError | LocalEntryNotFoundError)
     reason = (hides and error.__cause__) or error
     status = reason.response.status_code if isinstance(reason, HfHubHTTPError) else None
-    is_lost = isinstance(error, LocalEntryNotFoundError) or not isinstance(reason, OSError | ValueError | RuntimeError)
+    is_unreachable = isinstance(error, LocalEntryNotFoundError) or not isinstance(
+        reason, OSError | ValueError | RuntimeError
+    )
     # The first case that applies counts, so a class comes before its base class: GatedRepoError is a
     # RepositoryNotFoundError.
     cases = (
@@ -264,7 +266,7 @@ def explain(error: BaseException, access: str, revision: str) -> tuple[type[Heed
             f"has neither {MANIFEST} nor {CONFIG}, and heedful reads no other models; check the name",
         ),
         (status is not None, RunError, f"the Hub returned an error ({status}); try again later"),
-        (is_lost, RunError, f"the Hub cannot be reached, or the connection was lost ({reason}); try again"),
+        (is_unreachable, RunError, f"the Hub cannot be reached, or the connection was lost ({reason}); try again"),
         (True, RunError, f"the transfer failed ({reason}); try again"),
     )
     return next((kind, problem) for holds, kind, problem in cases if holds)

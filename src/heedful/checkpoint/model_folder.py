@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from heedful.architectures import Model
-from heedful.architectures.model import misfits, wrong_types
+from heedful.architectures.model import dtype_problem, misfits
 from heedful.checkpoint.safetensors_format import files_of, read_whole, whole_shapes
 from heedful.config.families import FAMILIES
 from heedful.config.schema import Recipe
@@ -36,7 +36,7 @@ def read_weights(manifest: Manifest) -> dict[str, Tensor]:
         from heedful.checkpoint.int8 import dequantised
 
         weights = dequantised(weights, manifest.folder)
-    if problem := wrong_types(weights):
+    if problem := dtype_problem(weights):
         raise InputError(f"{manifest.folder}: {problem}: restore the model from an intact copy")
     return weights
 

@@ -13,7 +13,7 @@ from heedful.progress import show_progress
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from heedful.tools.replay import ReplayedUpdate, TensorSize
+    from heedful.tools.replay import ReplayedUpdate, TensorStatistics
 
 
 def doctor() -> None:
@@ -113,7 +113,7 @@ def replay_lines(update: "ReplayedUpdate") -> list[str]:
     return [*lines, "all tensors are finite"]
 
 
-def size_table(title: str, rows: "Sequence[TensorSize]") -> list[str]:
+def size_table(title: str, rows: "Sequence[TensorStatistics]") -> list[str]:
     width = max(len(title), *(len(row.name) for row in rows))
     shapes = [" x ".join(map(str, row.shape)) for row in rows]
     wide = max(len("shape"), *map(len, shapes))

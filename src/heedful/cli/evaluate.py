@@ -152,7 +152,7 @@ def evaluate(
         evaluation = TaskEvaluation(test_set, device, search, reading, engine)
         if against:
             reject_if({"--plot draws the confusion matrix of one model; leave --against out": plot})
-            check_alike(model, recipe, against, recipe_of(against))
+            check_comparable(model, recipe, against, recipe_of(against))
             facts, lines = evaluation.comparison(model, against)
         else:
             facts, lines = evaluation.scores(model, plot)
@@ -205,7 +205,7 @@ def evaluate(
                 "FILE for it to translate"
             )
         if model and name == against:
-            check_writes(model, recipe, name, recipe_of(name))
+            check_can_translate(model, recipe, name, recipe_of(name))
         translator = load_translator(name, device, precision, engine, {"n_best": 1, **search})
         texts[name] = translated(name, translator, test, output if name == model else None)
         tokenizer = translator.tokenizers.target.config
@@ -493,13 +493,13 @@ def engine_predictor(model: str, recipe: "Recipe", engine: str, device: str, sea
     return open_predictor(ENGINE_PREDICTORS[recipe.task], model, engine, device, options=search or None)
 
 
-def check_writes(model: str, recipe: "Recipe", baseline: str, other: "Recipe") -> None:
+def check_can_translate(model: str, recipe: "Recipe", baseline: str, other: "Recipe") -> None:
     """Reject a baseline that cannot translate text. A model for another text-to-text task is accepted."""
     if other.data.modality != "text" or not FAMILIES[other.model.family].pairs:
-        check_alike(model, recipe, baseline, other)
+        check_comparable(model, recipe, baseline, other)
 
 
-def check_alike(model: str, recipe: "Recipe", baseline: str, other: "Recipe") -> None:
+def check_comparable(model: str, recipe: "Recipe", baseline: str, other: "Recipe") -> None:
     if recipe.task != other.task:
         raise InputError(
             f"{baseline} is {kind_of_model(other.task)}, but {model} is {kind_of_model(recipe.task)}; compare two "

@@ -16,7 +16,7 @@ from heedful.data.readers.columns import columns_of as columns_in
 from heedful.data.readers.files import made_folders
 from heedful.data.readers.labelled import is_table
 from heedful.data.readers.rows import names_columns
-from heedful.data.readers.text_columns import first_names
+from heedful.data.readers.text_columns import header_candidates
 from heedful.errors import InputError
 from heedful.storage.paths import no_file, nothing_at
 from heedful.wording import counted, either
@@ -190,7 +190,7 @@ def column_of_files(table: Path, recipe: "Recipe", column: str | None) -> str:
     from heedful.tools.proposals.media_survey import file_column
 
     own = columns_of(recipe).source_field
-    if column or names_columns((own,), first_names(table)):
+    if column or names_columns((own,), header_candidates(table)):
         return column or own
     columns = columns_in(table, DataConfig())
     guess = file_column(columns, (recipe.data.modality,)) if recipe.data.modality != "text" else None

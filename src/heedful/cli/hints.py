@@ -11,7 +11,6 @@ from typer.core import TyperGroup
 
 from heedful.cli.commands import TABLE, Commands
 from heedful.errors import InputError
-from heedful.wording import either
 
 MIN_COLUMNS = 20  # the minimum width of a help text
 MAX_OWNERS = 3  # maximum number of commands suggested for an option that the given command lacks
@@ -181,6 +180,7 @@ def number_problem(error: Any) -> str | None:
     if not details or parameter is None:
         return None
     from heedful.config.setting import BOUNDS, range_text
+    from heedful.wording import either
 
     kind, value = details[0]["type"], details[0]["input"]
     name = parameter.opts[0] if parameter.param_type_name == "option" else parameter.name.upper()

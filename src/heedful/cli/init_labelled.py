@@ -45,7 +45,7 @@ from heedful.tools.proposals.labelled import (
 )
 from heedful.tools.proposals.pairs import propose_replies, survey_parallel
 from heedful.tools.proposals.proposal import RecipeData
-from heedful.tools.proposals.splits import Split, near_hash, only_trained, split_by_class
+from heedful.tools.proposals.splits import Split, classes_not_held_out, near_hash, split_by_class
 from heedful.tools.proposals.text_statistics import StatisticsBuilder
 from heedful.wording import counted
 
@@ -177,7 +177,7 @@ def init_labelled(request: LabelledRequest) -> None:
     total = sum(counts.values()) + len(copies)
     report_parts(folder / "data", counts, "examples", total, "text with the same label", remark)
     if not request.parts:
-        report_only_trained(only_trained(groups, division))
+        report_only_trained(classes_not_held_out(groups, division))
     report_recipe(folder, "One text.\tAnother one." if statistics.is_pairs else None)
 
 
@@ -217,7 +217,7 @@ def report_labelled(statistics: "LabelSurvey", corpus: CorpusConfig, task: str) 
                 f"  {counted(statistics.contradictions.texts, 'texts')} with contradictory labels, as on lines "
                 f"{first:,} and {second:,}; correct the labels or remove the lines"
             )
-    elif statistics.counts_rows:
+    elif statistics.labels_are_ids:
         typer.echo(
             f"  WARNING: all labels in {corpus.target_field!r} are distinct whole numbers: are they ids or row "
             "numbers? If so, choose another column with --target-field"
@@ -278,7 +278,7 @@ def init_tagged(request: LabelledRequest) -> None:
     total = sum(counts.values()) if request.parts else len(side.words)
     report_parts(folder / "data", counts, "sentences", total, "text")
     if not request.parts:
-        report_only_trained(only_trained(members, division))
+        report_only_trained(classes_not_held_out(members, division))
     report_recipe(folder)
 
 

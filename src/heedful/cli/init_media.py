@@ -54,7 +54,7 @@ from heedful.tools.proposals.media_survey import (
     target_of,
 )
 from heedful.tools.proposals.proposal import RecipeData
-from heedful.tools.proposals.splits import MIN_GROUPS, Split, only_trained, split_by_class
+from heedful.tools.proposals.splits import MIN_GROUPS, Split, classes_not_held_out, split_by_class
 from heedful.tools.proposals.table_task import TaskChoice
 from heedful.wording import counted
 
@@ -272,7 +272,7 @@ def hold_out(
             if what
             else "  shuffled, because no column names a speaker or group"
         )
-        report_only_trained([] if other_parts else only_trained(members, division))
+        report_only_trained([] if other_parts else classes_not_held_out(members, division))
     fields = {"source_field": source_field, "target_field": target_field}
     corpora: dict[str, Keys] = {part: {"source": f"data/{part}.jsonl", **fields} for part in names}
     for part, path in other_parts.items():

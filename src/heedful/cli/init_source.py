@@ -19,7 +19,7 @@ from heedful.cli.options import BadUtf8
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.readers.columns import columns_of
 from heedful.data.readers.documents import document_files
-from heedful.data.readers.files import RECIPE, RUN, ending_of, is_made, read_lines
+from heedful.data.readers.files import RECIPE, RUN, ending_of, is_run_model_or_recipe, read_lines
 from heedful.data.readers.labelled import MAX_LABELS, whole_labels
 from heedful.data.readers.rows import READERS, separator_of
 from heedful.errors import InputError
@@ -231,7 +231,7 @@ def init_folder(request: InitRequest) -> None:
     from heedful.cli.init_media import init_media, media_request
     from heedful.tools.proposals.folder_layout import check_documents, layout_of, media_table
 
-    if is_made(request.source):
+    if is_run_model_or_recipe(request.source):
         if not any((request.source / name).exists() for name in (RUN, "recipe.json", RECIPE)):
             raise InputError(
                 f"{request.source}: contains a model from another toolkit, not data; to use it in heedful, run: "

@@ -39,7 +39,7 @@ from heedful.convert.weights import (
     with_zero_biases,
     without_copies,
 )
-from heedful.nn.embedding import only_silences
+from heedful.nn.embedding import only_excludes_tokens
 from heedful.tasks.language_model import CausalLanguageModelling
 
 TASK = "language_model"
@@ -151,7 +151,7 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
 def changes(model: Model) -> tuple[str, ...]:
     """Return notes for the user about how `write` changes the structure of a model; its outputs stay the same."""
     bias = model.weights.get(BIAS)
-    if bias is None or only_silences(bias) or not bias.any():
+    if bias is None or only_excludes_tokens(bias) or not bias.any():
         return renumbering_note(model)
     return (
         *renumbering_note(model),

@@ -40,7 +40,7 @@ from heedful.convert.weights import (
     with_prefix,
     without_copies,
 )
-from heedful.nn.embedding import only_silences
+from heedful.nn.embedding import only_excludes_tokens
 from heedful.tasks.language_model import CausalLanguageModelling
 
 TASK = "language_model"
@@ -177,7 +177,7 @@ def llama_form(model: Model) -> tuple[dict[str, Any], Weights, tuple[int, ...]]:
 
 def has_bias(bias: Tensor) -> bool:
     """Return True if an output bias (V,) does more than exclude the special tokens that `read` added."""
-    return bool(bias.any()) and not (only_silences(bias) and absent_tokens(bias))
+    return bool(bias.any()) and not (only_excludes_tokens(bias) and absent_tokens(bias))
 
 
 def _with_explicit_sizes(recipe: Recipe) -> Recipe:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heedful.architectures import weights
-from heedful.architectures.model import wrong_types
+from heedful.architectures.model import dtype_problem
 from heedful.config.defaults import merge
 from heedful.config.families import FAMILIES
 from heedful.config.load import recipe_from_dict
@@ -140,7 +140,7 @@ def converted_recipe(
 def read_weights(folder: Path) -> Weights:
     """Read the safetensors weights of a model folder as float32 tensors by name."""
     tensors = read_safetensors(folder)
-    if problem := wrong_types(split_by_name(tensors, NUMBERS)[0]):
+    if problem := dtype_problem(split_by_name(tensors, NUMBERS)[0]):
         raise InputError(f"{folder}: {problem}; quantised models cannot be converted: use the original weights")
     return {name: value.float() for name, value in tensors.items()}
 

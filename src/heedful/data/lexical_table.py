@@ -51,7 +51,7 @@ def lexical_table(
     The table leaves out the target tokens in `left_out`.
     """
     step = -(-sum(map(len, stores)) // MAX_PAIRS)
-    numbers, counts = expected_counts(lambda: each_links(stores, target_vocab, step), source_vocab, target_vocab)
+    numbers, counts = expected_counts(lambda: iter_links(stores, target_vocab, step), source_vocab, target_vocab)
 
     # The links of each source token are consecutive; the `size` links with the largest counts are taken.
     kept = ~np.isin(numbers % target_vocab, left_out)
@@ -107,7 +107,7 @@ def add(numbers: Numbers, counts: np.ndarray, links: Numbers, shares: np.ndarray
     return merged, np.bincount(inverse, np.concatenate([counts, shares]))
 
 
-def each_links(stores: Sequence[PairStore], target_vocab: int, step: int) -> Iterator[Links]:
+def iter_links(stores: Sequence[PairStore], target_vocab: int, step: int) -> Iterator[Links]:
     """Iterate over the links of every `step`-th pair, in chunks of pairs. The <eos> of either side has no links."""
     for store in stores:
         pairs = np.arange(0, len(store), step)

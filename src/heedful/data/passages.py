@@ -143,8 +143,8 @@ class PassagePlan:
         return [sequences[batch] for batch in plan.epoch(epoch)]
 
     def cells(self, batch: np.ndarray) -> int:
-        """Return the size of a batch: number of sequences x length of the longest, without special tokens."""
-        return len(batch) * int((_sizes(batch["first"]) + _sizes(batch["second"])).max())
+        """Return the size of a batch: number of sequences x length of the longest, special tokens included."""
+        return len(batch) * int((_sizes(batch["first"]) + _sizes(batch["second"])).max() + self.specials)
 
     def _pairs(self, document: int, chance: KeyedGenerator) -> Iterator[Passages]:
         whole = begin, end = self._sentences(document)

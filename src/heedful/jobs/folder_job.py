@@ -293,7 +293,7 @@ class Worker:
     def __init__(self, job: FolderJob, progress: ProgressReporter) -> None:
         self.job = job
         self._progress = progress
-        self._open = {file: set(job.missing(file)) for file in job.plan.files}  # shards not counted yet
+        self._uncounted = {file: set(job.missing(file)) for file in job.plan.files}  # shards not counted yet
 
     def run(self, compute: Compute) -> None:
         """Compute shards until all files are finished, by this worker or others."""
@@ -302,10 +302,10 @@ class Worker:
             worked = False
             for file in files:
                 for shard in self.job.missing(file):
-                    is_new = shard in self._open[file]  # otherwise already counted, but its part was damaged
+                    is_new = shard in self._uncounted[file]  # otherwise already counted, but its part was damaged
                     if self.job.compute(shard, compute, self._progress.advance if is_new else lambda _: None):
                         worked = True
-                        self._open[file].discard(shard)
+                        self._uncounted[file].discard(shard)
                         self.count(file)
                 worked = self.job.join(file) or worked
             return worked
@@ -317,13 +317,13 @@ class Worker:
         while files := self.job.unfinished():
             if not work(files):
                 time.sleep(PAUSE)
-            for file in self._open:
+            for file in self._uncounted:
                 self.count(file)
 
     def count(self, file: str) -> None:
         """Count the shards of a file that other workers have computed in the meantime."""
-        if not self._open[file]:
+        if not self._uncounted[file]:
             return
-        finished = self._open[file].difference(self.job.missing(file))
-        self._open[file] -= finished
+        finished = self._uncounted[file].difference(self.job.missing(file))
+        self._uncounted[file] -= finished
         self._progress.advance(sum(shard.lines for shard in finished))

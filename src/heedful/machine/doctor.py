@@ -14,7 +14,7 @@ from heedful.machine.cores import usable_cores
 from heedful.machine.device import choose_precision
 from heedful.machine.memory import free_memory
 from heedful.machine.other_work import BUSY, PERIOD, OtherWork
-from heedful.machine.speed import copy_speed, matmul_speed, smallest_time
+from heedful.machine.speed import copy_speed, matmul_speed, operation_overhead
 from heedful.wording import counted
 
 CPU = torch.device("cpu")
@@ -83,7 +83,7 @@ def memory() -> Finding:
 
 
 def overhead() -> Finding:
-    return Finding("per-operation overhead", f"{smallest_time(CPU) * 1e6:,.1f} microseconds")
+    return Finding("per-operation overhead", f"{operation_overhead(CPU) * 1e6:,.1f} microseconds")
 
 
 def disk() -> Finding:

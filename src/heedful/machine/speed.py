@@ -50,7 +50,7 @@ def copy_speed(device: torch.device, size: int = 2**26) -> float:
     return 2 * size / best_time(lambda: target.copy_(source), device)
 
 
-def smallest_time(device: torch.device) -> float:
+def operation_overhead(device: torch.device) -> float:
     """Measure the seconds that a tiny addition takes: the fixed cost of a torch operation."""
     x = torch.zeros(8, device=device)
     return best_time(lambda: x + 1, device)

@@ -37,7 +37,7 @@ TURNS = {  # transpositions that turn an image upright, by the value of this tag
     8: "ROTATE_90",
 }
 
-SWITCH = Lock()
+TRUNCATED_IMAGES_LOCK = Lock()
 
 Pixels = UInt8[np.ndarray, "H W C"]
 
@@ -97,7 +97,7 @@ def loading(*, truncated: bool) -> Iterator[None]:
     if not truncated:
         yield
         return
-    with SWITCH:
+    with TRUNCATED_IMAGES_LOCK:
         before, ImageFile.LOAD_TRUNCATED_IMAGES = ImageFile.LOAD_TRUNCATED_IMAGES, True
         try:
             yield

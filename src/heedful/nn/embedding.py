@@ -112,7 +112,7 @@ class OutputProjection(nn.Linear):
         return columns.T.contiguous()
 
 
-def only_silences(bias: Tensor) -> bool:
+def only_excludes_tokens(bias: Tensor) -> bool:
     """Return True if an output bias excludes tokens from generation and is zero for all others."""
     is_silenced = bias == NEVER  # (V,)
     return bool(is_silenced.any()) and not bool(bias[~is_silenced].any())

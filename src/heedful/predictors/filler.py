@@ -8,7 +8,7 @@ from typing import overload
 import torch
 
 from heedful.architectures import MaskedLanguageModel
-from heedful.architectures.model import check_numbers, evaluating
+from heedful.architectures.model import check_no_nan, evaluating
 from heedful.errors import InputError
 from heedful.predictors.outputs import MAX_OPTIONS, Answer, Option
 from heedful.predictors.predictor import TEXTS, ModelInputs, Predictor
@@ -96,7 +96,7 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
         with torch.inference_mode(), evaluating(self.model):
             # (1, S, V) -> (gaps, pieces)
             logits = self.model(rows, padding_mask, torch.zeros_like(rows))[rows == MASK, first_piece:].float()
-        check_numbers(logits)
+        check_no_nan(logits)
         probabilities, tokens = logits.softmax(-1).topk(min(count, logits.size(1)))  # one row for each gap
 
         def candidate(token: int, probability: float) -> MaskCandidate:

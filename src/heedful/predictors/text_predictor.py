@@ -99,7 +99,7 @@ class BatchedModel:
         """
         import torch
 
-        from heedful.architectures.model import check_numbers, evaluating
+        from heedful.architectures.model import check_no_nan, evaluating
 
         outputs: list[Tensor] = [torch.empty(0)] * len(rows)
         device = next(self.model.parameters()).device
@@ -107,7 +107,7 @@ class BatchedModel:
             for batch in batches(rows, BATCH_TOKENS):
                 # Moved to the CPU at once, so that the results of a window take no GPU memory.
                 results = apply(*padded_inputs([rows[i] for i in batch], device)).float().cpu()
-                check_numbers(results)
+                check_no_nan(results)
                 for index, result in zip(batch, results, strict=True):
                     outputs[index] = result
                 done(len(batch))

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful import random_numbers
-from heedful.architectures.model import check_numbers
+from heedful.architectures.model import check_no_nan
 from heedful.config.schema import GenerateConfig
 from heedful.search.generation import GenerationRow
 from heedful.search.top_k import top
@@ -38,7 +38,7 @@ def sample(
         RunError: the logits contain NaN.
     """
     logits = logits.cpu().double()
-    check_numbers(logits)
+    check_no_nan(logits)
     # A random number depends only on the seed and the token's position, so that texts do not depend on batching.
     chances = torch.tensor([uniform(row.config.seed, len(row.output)) for row in rows], dtype=torch.float64)
     tokens = draw(apply_filters(logits, rows, never), chances)

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from heedful.architectures.model import DecodingState, SourceToTarget, check_numbers, evaluating
+from heedful.architectures.model import DecodingState, SourceToTarget, check_no_nan, evaluating
 from heedful.config.schema import DecodeConfig
 from heedful.machine.process import map_on_cores
 from heedful.search.beam import search
@@ -131,7 +131,7 @@ def log_probs_of(
     blocks = zip(hidden.split(rows), targets.split(rows), strict=True)
     scores = [output(states).float().log_softmax(-1).gather(-1, tokens[:, None])[:, 0] for states, tokens in blocks]
     log_probs = torch.cat(scores)
-    check_numbers(log_probs)
+    check_no_nan(log_probs)
     return log_probs.tolist()
 
 

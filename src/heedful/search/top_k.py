@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.architectures.model import check_numbers
+from heedful.architectures.model import check_no_nan
 from heedful.text.tokenizer import BOS, PAD
 
 BLOCK = 64  # values in a block; the maxima of the blocks are compared first
@@ -29,7 +29,7 @@ def best_tokens(logits: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor,
     log_probs[:, [PAD, BOS]] = -torch.inf
     values, tokens = top(log_probs, min(count, logits.size(1)))
     values = values.cpu().double()
-    check_numbers(values)
+    check_no_nan(values)
     return values, tokens.cpu()
 
 

@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heedful.errors import HeedfulError, InputError
-from heedful.server.engine import BusyError, CancelledError, Engine, UnknownError
+from heedful.server.engine import BusyError, CancelledError, Engine, NotFoundError
 from heedful.server.limits import Limits, TooLongError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -32,7 +32,14 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 POLICY = "default-src 'none'; frame-ancestors 'none'"  # for responses other than pages
-STATUS = {HeedfulError: 500, InputError: 400, UnknownError: 404, TooLongError: 413, BusyError: 503, CancelledError: 503}
+STATUS = {
+    HeedfulError: 500,
+    InputError: 400,
+    NotFoundError: 404,
+    TooLongError: 413,
+    BusyError: 503,
+    CancelledError: 503,
+}
 
 T = TypeVar("T")
 

@@ -92,7 +92,7 @@ class Worker:
             self._running.release()
 
 
-class UnknownError(InputError):
+class NotFoundError(InputError):
     """Raised if a client names something that the server does not have, such as a model."""
 
 
@@ -130,7 +130,7 @@ class Engine(Worker):
     def model(self, name: object) -> ServedModel:
         """Return the model that a client names; a name is never interpreted as a path."""
         if not isinstance(name, str) or name not in self.models:
-            raise UnknownError(f"the model {str(name)[:100]!r} does not exist; choose one of {', '.join(self.models)}")
+            raise NotFoundError(f"the model {str(name)[:100]!r} does not exist; choose one of {', '.join(self.models)}")
         return self.models[name]
 
     def watch(self, loaded: LoadedModel) -> None:

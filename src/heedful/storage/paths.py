@@ -47,7 +47,7 @@ def likely(path: Path, remedy: str = CHECK, fits: Callable[[Path], object] = os.
         return "download it, and give the path of the file"
     if near := near_paths(path, fits):
         return f"did you mean {either(near)}?"
-    lost = first_lost(path)
+    lost = first_missing(path)
     if os.path.isfile(lost.parent):
         return f"{lost.parent} is a file, not a folder"
     if lost != path:
@@ -57,7 +57,7 @@ def likely(path: Path, remedy: str = CHECK, fits: Callable[[Path], object] = os.
 
 def near_paths(path: Path, fits: Callable[[Path], object] = os.path.exists) -> list[Path]:
     """List up to three existing paths that satisfy `fits` and differ from a missing path in one name, nearest first."""
-    lost = first_lost(path)
+    lost = first_missing(path)
     rest = path.relative_to(lost)
     names = {child.name.casefold(): child for child in reversed(_inside(lost.parent))}
     name = lost.name.casefold()
@@ -69,7 +69,7 @@ def near_paths(path: Path, fits: Callable[[Path], object] = os.path.exists) -> l
     return [candidate for candidate in candidates if fits(candidate)][:3]
 
 
-def first_lost(path: Path) -> Path:
+def first_missing(path: Path) -> Path:
     """Return the outermost missing parent folder of a path, or the path itself if all its parents exist."""
     return next(part for part in (*reversed(path.parents), path) if part == path or not os.path.exists(part))
 

@@ -18,7 +18,7 @@ from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.media_files import MediaFile
 from heedful.data.stores import MediaStore
 from heedful.errors import InputError
-from heedful.losses import Loss, share_cross_entropy
+from heedful.losses import Loss, soft_label_cross_entropy
 from heedful.metrics.classes import Classes
 from heedful.predictors.media_classifier import MediaClassifier
 from heedful.random_numbers import MIXUP, KeyedGenerator
@@ -101,7 +101,7 @@ class MediaClassification(Task[MediaBatch]):
     def loss(self, model: SequenceClassifier, batch: MediaBatch) -> tuple[Loss, ...]:
         logits = model(batch.inputs, batch.padding_mask)
         weights = class_weights(self.recipe, logits.device)
-        return (share_cross_entropy(logits, batch.shares, self.recipe.train.label_smoothing, weights),)
+        return (soft_label_cross_entropy(logits, batch.shares, self.recipe.train.label_smoothing, weights),)
 
     def outputs(self, model: SequenceClassifier, run: Evaluation) -> Classes:
         def decide(batch: MediaBatch) -> Tensor:

@@ -25,9 +25,10 @@ def vocabulary_sizes(recipe: Recipe) -> tuple[int, int]:
     """Return the source and target vocabulary sizes of a recipe's model, special tokens included.
 
     They are the sizes of the recipe's tokenizer if it exists, otherwise the largest that the recipe allows. Both are 0
-    for a model of images, audio or videos that does not write text.
+    for a model of images, audio or videos that neither reads nor writes text.
     """
-    if recipe.data.modality != "text" and not FAMILIES[recipe.model.family].pairs:
+    has_text = recipe.data.modality == "text" or FAMILIES[recipe.model.family].pairs
+    if not has_text and not find_task(recipe.task).spec.reads_text:
         return 0, 0
     if recipe.tokenizer.path is not None and Path(recipe.tokenizer.path).exists():
         return TokenizerPair.load(Path(recipe.tokenizer.path)).sizes

@@ -28,6 +28,7 @@ class TaskSpec:
         predicts: The class of what `Task.outputs` returns, or its `kind`, such as "texts"; None: no score is computed
             from outputs.
         modality: The input of the models: "text", "image", "audio" or "video".
+        reads_text: True if models of another modality also have an encoder for texts.
         command: The command that uses models of the task; empty if they can be used only from Python.
         example: An example of arguments for that command.
         pair_field: The default column of the second text in the tables that this command reads.
@@ -38,6 +39,7 @@ class TaskSpec:
     metrics: tuple[str, ...]
     predicts: type[Outputs] | str | None = None
     modality: Modality = "text"
+    reads_text: bool = False
     command: str = ""
     example: str = "'Some text.'"
     pair_field: str | None = None
@@ -91,6 +93,7 @@ SPECS: Mapping[str, TaskSpec] = {
         ),
         predicts="matches",
         modality="image",
+        reads_text=True,
         command="heedful search",
         example="--corpus FOLDER 'Some text.'",
         reader="media:ImageTextReader",

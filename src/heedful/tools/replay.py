@@ -30,7 +30,7 @@ from heedful.training.trainer import Trainer
 
 
 @dataclass(frozen=True)
-class TensorSize:
+class TensorStatistics:
     name: str  # of the tensor in the model
     shape: tuple[int, ...]  # for a tensor in several parts, the shape of the first part
     rms: float  # root mean square of its finite values; 0 if there are none
@@ -41,7 +41,7 @@ class TensorSize:
 @dataclass(frozen=True)
 class ReplayedBatch:
     examples: list[int]  # indices of its examples in the prepared data
-    tensors: list[TensorSize]  # of the forward pass, in the order in which the model computes them
+    tensors: list[TensorStatistics]  # of the forward pass, in the order in which the model computes them
     loss: float  # the sum of all its terms, over all predictions
 
 
@@ -50,24 +50,24 @@ class ReplayedUpdate:
     number: int
     epoch: int  # from 0
     batches: list[ReplayedBatch]
-    gradients: list[TensorSize]  # of the parameters, over all batches
+    gradients: list[TensorStatistics]  # of the parameters, over all batches
     norm: float  # gradient norm before clipping
     logged_norm: float | None  # the norm in the run log; None if it was not logged or is not finite
 
-    def first_not_finite(self) -> tuple[str, TensorSize] | None:
+    def first_not_finite(self) -> tuple[str, TensorStatistics] | None:
         """Return the first tensor with a value that is not finite, and where it occurs; None if all are finite."""
         tensors = [(f"batch {index}", tensor) for index, batch in enumerate(self.batches) for tensor in batch.tensors]
         tensors += [("the gradients", tensor) for tensor in self.gradients]
         return next(((origin, tensor) for origin, tensor in tensors if tensor.not_finite), None)
 
 
-def measure(name: str, *parts: Tensor) -> TensorSize:
+def measure(name: str, *parts: Tensor) -> TensorStatistics:
     """Measure the values of a tensor; it has several parts if it is computed step by step, as in a recurrence."""
     values = [(x.coalesce().values() if x.is_sparse else x).detach().flatten() for x in parts]
     finite = torch.cat([x[x.isfinite()].double() for x in values])
     rms, largest = (finite.square().mean().sqrt(), finite.abs().max()) if len(finite) else (0.0, 0.0)
     count = sum(map(len, values))
-    return TensorSize(name, tuple(parts[0].shape), float(rms), float(largest), count - len(finite))
+    return TensorStatistics(name, tuple(parts[0].shape), float(rms), float(largest), count - len(finite))
 
 
 @preserve_rng_state()
@@ -134,7 +134,7 @@ def replay_next_update(trainer: Trainer) -> ReplayedUpdate:
 
 
 @contextmanager
-def measured_objective(step: Any) -> Iterator[list[list[TensorSize]]]:
+def measured_objective(step: Any) -> Iterator[list[list[TensorStatistics]]]:
     """Measure the tensors of each forward pass of a training step in the block; yield the list that collects them."""
     original, sizes = step.objective, []
 

@@ -84,7 +84,8 @@ class Callbacks:
 
     def call(self, method: str, event: Callable[[], TrainingEvent]) -> None:
         """Call a method of each callback that has it; `event` builds its argument, and is called only if needed."""
-        methods = [getattr(callback, method) for callback in self.callbacks if hasattr(callback, method)]
+        attributes = [getattr(callback, method, None) for callback in self.callbacks]
+        methods = [attribute for attribute in attributes if callable(attribute)]
         argument = event() if methods else None
         for function in methods:
             try:

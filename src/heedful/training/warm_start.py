@@ -21,7 +21,7 @@ from heedful.config.modalities import ImageConfig
 from heedful.config.schema import ModelConfig, Recipe, TrainConfig
 from heedful.errors import InputError
 from heedful.nn.dropout import Dropout
-from heedful.nn.embedding import only_silences
+from heedful.nn.embedding import only_excludes_tokens
 from heedful.nn.lora import add_updates, weights_below
 from heedful.nn.meta_device import meta_device
 from heedful.predictors.scorer import Standardisation
@@ -499,7 +499,7 @@ def output_bias_to_freeze(recipe: Recipe) -> tuple[str, ...]:
     start = load_model(recipe.train.start)
     bias = weights(start.model).get(OUTPUT_BIAS)
     is_copied = start.recipe.task == recipe.task and getattr(recipe.model, "output_bias", False)
-    return (OUTPUT_BIAS,) if bias is not None and is_copied and only_silences(bias) else ()
+    return (OUTPUT_BIAS,) if bias is not None and is_copied and only_excludes_tokens(bias) else ()
 
 
 def start_line(recipe: Recipe, model: Model, fresh: Sequence[str]) -> str:

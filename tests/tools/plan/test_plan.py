@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import toy_media
+import toy_retrieval
 import toy_tasks
 from heedful.cli import app
 from heedful.cli.plan import advice
@@ -164,6 +165,11 @@ def test_the_data_of_a_recipe_is_measured(tmp_path: Path) -> None:
     assert volume_of(tmp_path, compressed, {"source": "text.txt", "part": [0.2, 0.6]}) == (2, 57, 861, 215)
     missing = make_recipe({}, GPT | {"data.train": [{"source": "none.txt"}]}, tmp_path)
     assert make_plan(missing, Hardware()).data is None
+
+
+def test_a_model_of_images_and_texts_has_a_vocabulary_and_one_of_images_has_none(tmp_path: Path) -> None:
+    assert vocabulary_sizes(toy_retrieval.recipe(tmp_path)) == (37, 37)
+    assert vocabulary_sizes(toy_media.recipe("image_classification", tmp_path)) == (0, 0)
 
 
 def test_the_vocabulary_is_that_of_the_tokenizer_that_a_recipe_names(tmp_path: Path) -> None:

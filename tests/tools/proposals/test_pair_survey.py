@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from heedful.data.readers.corpus import SentencePair
 from heedful.errors import InputError
 from heedful.tools.proposals.pairs import can_be_held_out, survey_parallel
-from heedful.tools.proposals.splits import near_hash, only_trained, split, split_by_class, text_hash
+from heedful.tools.proposals.splits import classes_not_held_out, near_hash, split, split_by_class, text_hash
 from heedful.tools.proposals.text_statistics import main_script
 
 PARTS = ("train", "valid", "test")
@@ -154,7 +154,7 @@ def test_a_class_of_three_examples_or_more_is_in_every_part(sizes: tuple[int, ..
         part: Counter(label for group, (label,) in members.items() if division.part(group) == part) for part in PARTS
     }
     assert all(set(counts) == set(labels) for counts in parts.values())
-    assert only_trained(members, division) == []
+    assert classes_not_held_out(members, division) == []
 
 
 @pytest.mark.parametrize("few", [1, 2])
@@ -162,7 +162,7 @@ def test_a_class_of_fewer_examples_is_only_trained_and_is_named(few: int) -> Non
     members = {text_hash(f"text {number}"): ("rare" if number < few else "common",) for number in range(101)}
     division = split_by_class(members, share=20, source="a")
     assert {division.part(group) for group, labels in members.items() if labels == ("rare",)} == {"train"}
-    assert only_trained(members, division) == ["rare"]
+    assert classes_not_held_out(members, division) == ["rare"]
 
 
 def test_near_copies_of_a_text_are_in_one_part() -> None:

@@ -434,6 +434,6 @@ def test_two_processes_whose_weights_differ_in_one_way_of_sharing_them_are_notic
 
 @pytest.mark.slow
 def test_two_processes_that_fail_are_an_error_and_no_difference(monkeypatch):
-    monkeypatch.setattr(training_checks, "own_modules", lambda _: ["no_such_module"])
+    monkeypatch.setattr(training_checks, "custom_modules", lambda _: ["no_such_module"])
     with pytest.raises(RunError, match="exited with code 2"):
         difference_of_two()

@@ -403,7 +403,7 @@ def files_digest(files: Sequence[Path], folder: Path) -> str:
 MAX_HELD_OUT = 200_000  # number of held-out texts that are looked up
 MAX_EXAMPLES = 3  # in a message
 MAX_EXAMPLE_CHARACTERS = 60
-NO_LETTER = re.compile(r"[\W_]+")
+NON_ALPHANUMERIC = re.compile(r"[\W_]+")
 MIN_LINE_CHARACTERS = 40  # in a line of running text: shorter ones recur by chance
 
 
@@ -434,7 +434,7 @@ def lines_of(text: str) -> Iterator[str]:
 
 def folded(text: str) -> str:
     """Remove case, punctuation and spaces from a text, to find near duplicates."""
-    return NO_LETTER.sub("", text.casefold())
+    return NON_ALPHANUMERIC.sub("", text.casefold())
 
 
 def overlap(held_out: Iterable[str], training: Iterable[str]) -> Overlap:

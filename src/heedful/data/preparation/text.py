@@ -118,7 +118,7 @@ def check_passages(recipe: Recipe) -> None:
         raise InputError(f"{where} no <mask>, which replaces masked tokens; {remedy}")
 
 
-def fewest_documents(recipe: Recipe, most: int) -> int:
+def min_document_count(recipe: Recipe, most: int) -> int:
     """Return the number of training documents or, if smaller, of validation documents, counted up to `most`."""
     parts = [recipe.data.train, *([(recipe.data.valid,)] if recipe.data.valid else [])]
     return min(sum(1 for _ in islice(all_texts(part, recipe, DropReport()), most)) for part in parts)

@@ -33,8 +33,8 @@ def visible_files(folder: Path) -> Iterator[Path]:
 
 
 def visible_folders(folder: Path) -> list[Path]:
-    """List the folders directly in a folder, links included, by name, except hidden ones and those of `is_made`."""
-    return [path for path, is_folder in _visible(folder) if is_folder and not is_made(path)]
+    """List the folders directly in a folder by name, links included, without hidden ones, runs, models and recipes."""
+    return [path for path, is_folder in _visible(folder) if is_folder and not is_run_model_or_recipe(path)]
 
 
 def made_folders(folder: Path) -> list[Path]:
@@ -42,7 +42,7 @@ def made_folders(folder: Path) -> list[Path]:
     return [path for path, is_made_folder in _below(folder, (folder.resolve(),)) if is_made_folder]
 
 
-def is_made(folder: Path) -> bool:
+def is_run_model_or_recipe(folder: Path) -> bool:
     """Return True if a folder is a run, a model (also from another toolkit) or a recipe."""
     # Such folders contain a .jsonl log or .txt vocabularies, which would be read as training text.
     if (folder / RUN).is_file() or ((folder / "log.jsonl").is_file() and (folder / "checkpoints").is_dir()):
@@ -57,7 +57,7 @@ def is_made(folder: Path) -> bool:
 def _below(folder: Path, parents: tuple[Path, ...]) -> Iterator[tuple[Path, bool]]:
     """Yield files below a folder with False, and run, model and recipe folders, without entering them, with True."""
     for path, is_folder in _visible(folder):
-        if not is_folder or is_made(path):
+        if not is_folder or is_run_model_or_recipe(path):
             yield path, is_folder
         elif (real := path.resolve()) not in parents:
             yield from _below(path, (*parents, real))

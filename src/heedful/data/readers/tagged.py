@@ -22,7 +22,7 @@ OPEN = "BI"  # prefixes of tags after which a span may continue
 BEGINS = {"I": "B", "E": "S", "L": "U"}  # prefix that may continue a span -> prefix that begins one
 
 SINGLE = "S-"  # the prefix of a single-word tag, such as a part of speech, which files may omit
-TREEBANK = 10  # number of columns of CoNLL-U: the second is the word, the fourth its part of speech
+CONLLU_COLUMNS = 10  # number of columns of CoNLL-U: the second is the word, the fourth its part of speech
 NUMBER = re.compile(r"\d+")  # the number of a word in CoNLL-U; lines with 1-2 or 1.1 are not words
 
 NO_TAG = (
@@ -179,7 +179,7 @@ def _columns(line: str) -> list[str]:
         return re.split(" +", line.strip(" \t"))
     columns = line.split("\t")
     # Ten columns after a number are CoNLL-U; 1-2, a contraction, and 1.1, an empty node, are not words.
-    if len(columns) == TREEBANK and columns[0].replace("-", "").replace(".", "").isdecimal():
+    if len(columns) == CONLLU_COLUMNS and columns[0].replace("-", "").replace(".", "").isdecimal():
         return [columns[1], columns[3]] if NUMBER.fullmatch(columns[0]) else []
     return line.rstrip(" \t").split("\t")
 
@@ -203,7 +203,7 @@ TAGGED_FILES = (".conll", ".conllu", ".bio", ".bio2", ".iob", ".iob2")  # traini
 def words_in(line: str, location: str) -> SplitText:
     """Read the words of a line, which is a JSON array of strings, or words separated by spaces."""
     words = _words_of_line(line, ())
-    return _cut_text(line.split() if words is None else words, location)
+    return _split_text(line.split() if words is None else words, location)
 
 
 def has_word_lists(path: Path, key: str | None) -> bool:
@@ -228,7 +228,7 @@ def read_word_lists(path: Path, key: str | None) -> Iterator[TableRow]:
                 f"words, or an object with an array under {' or '.join(map(repr, keys))} (--source-field sets another "
                 "key)"
             )
-        yield TableRow(number, (_cut_text(words, location),))
+        yield TableRow(number, (_split_text(words, location),))
 
 
 def _words_of_line(line: str, keys: Sequence[str]) -> list[object] | None:
@@ -242,7 +242,7 @@ def _words_of_line(line: str, keys: Sequence[str]) -> list[object] | None:
     return values if isinstance(values, list) else None
 
 
-def _cut_text(words: list[object] | list[str], location: str) -> SplitText:
+def _split_text(words: list[object] | list[str], location: str) -> SplitText:
     try:
         return SplitText(words)
     except InputError as error:

@@ -64,7 +64,7 @@ def choose_columns(path: Path, request: TextRequest) -> ColumnChoice:
     has_keys = ending_of(path) == ".jsonl"
     if has_keys:
         check_objects(path, "error")
-    header = first_names(path)
+    header = header_candidates(path)
     has_names = names_columns(request.fields, header)
     if any(request.named):
         pairs = zip(request.named, request.fields, strict=True)
@@ -110,7 +110,7 @@ def choose_columns(path: Path, request: TextRequest) -> ColumnChoice:
     return ColumnChoice(texts, guessed=True)
 
 
-def first_names(path: Path) -> list[str]:
+def header_candidates(path: Path) -> list[str]:
     """Return what may be column names: the cells of a table's first row, or the keys of the first JSON object."""
     if ending_of(path) != ".jsonl":
         return next((cells for _, cells in cells_of(path, "replace") if cells is not None), [])

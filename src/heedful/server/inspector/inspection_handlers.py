@@ -24,7 +24,7 @@ from heedful.inspector.measures.logits import attribute
 from heedful.inspector.overview import Json, facts, overview
 from heedful.inspector.page import Page
 from heedful.server.application import body, number, read_as
-from heedful.server.engine import Engine, ServedModel, UnknownError
+from heedful.server.engine import Engine, NotFoundError, ServedModel
 from heedful.server.limits import MAX_REQUEST, TooLongError
 
 MAX_FILE = 8_000_000  # bytes of an image or audio file
@@ -225,5 +225,5 @@ class InspectionHandlers:
     def cached(self, request: Request) -> CachedInspection:
         entry = self.cache.get(request.path_params["id"])
         if entry is None:
-            raise UnknownError("that inspection is no longer in the cache; repeat it")
+            raise NotFoundError("that inspection is no longer in the cache; repeat it")
         return entry

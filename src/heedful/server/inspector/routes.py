@@ -15,7 +15,7 @@ from heedful.errors import InputError
 from heedful.inspector.development import read_run, run_of, snapshots
 from heedful.inspector.page import Page
 from heedful.server.application import body, streamed
-from heedful.server.engine import Engine, UnknownError
+from heedful.server.engine import Engine, NotFoundError
 from heedful.server.inspector.experiment_handlers import ExperimentHandlers
 from heedful.server.inspector.inspection_handlers import (
     MAX_REQUEST_WITH_FILE,
@@ -99,7 +99,7 @@ class ModelHandlers:
     async def read_file(self, request: Request) -> Response:
         del request
         if self.opened is None:
-            raise UnknownError("the server was started without a file; choose one on the page")
+            raise NotFoundError("the server was started without a file; choose one on the page")
         return JSONResponse({"name": self.opened.name, "file": base64.b64encode(self.opened.content).decode()})
 
     async def read_development(self, request: Request) -> Response:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.preparation.text import check_documents, check_passages, fewest_documents
+from heedful.data.preparation.text import check_documents, check_passages, min_document_count
 from heedful.data.readers.documents import check_files, document_lines
 from heedful.tasks.readers import ExampleReader
 
@@ -20,7 +20,7 @@ class RunningTextReader(ExampleReader):
     def resolve(cls, recipe: Recipe) -> Recipe:
         """Return the recipe unchanged after checking that the training and validation texts are not empty."""
         # One line shows that there is text, without reading a document that may be a whole file.
-        fewest_documents(replace(recipe, data=replace(recipe.data, documents="line")), most=1)
+        min_document_count(replace(recipe, data=replace(recipe.data, documents="line")), most=1)
         return recipe
 
     @classmethod
@@ -41,5 +41,5 @@ class PassageReader(RunningTextReader):
         """Return the recipe unchanged after checking that its training and validation texts have enough documents."""
         from heedful.data.passages import check_document_count
 
-        check_document_count(fewest_documents(recipe, most=2), recipe.masking)
+        check_document_count(min_document_count(recipe, most=2), recipe.masking)
         return recipe

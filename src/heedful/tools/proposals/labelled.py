@@ -56,7 +56,7 @@ class LabelSurvey:
         return self.labels.total()
 
     @property
-    def counts_rows(self) -> bool:
+    def labels_are_ids(self) -> bool:
         """True if the labels may be ids or row numbers: each is a different whole number."""
         return len(self.labels) == self.examples and all((whole_number(x) or x).isdecimal() for x in self.labels)
 

@@ -119,7 +119,7 @@ def split_by_class(
     return Split(frozenset(held_out["test"]), frozenset(held_out["valid"]))
 
 
-def only_trained(members: Mapping[int, Collection[str]], division: Split) -> list[str]:
+def classes_not_held_out(members: Mapping[int, Collection[str]], division: Split) -> list[str]:
     """List the classes that are missing from the validation or test part of a split, sorted."""
     parts = {"valid": set[str](), "test": set[str](), "train": set[str]()}
     for group, labels in members.items():

@@ -12,7 +12,7 @@ from heedful.data.readers.columns import is_header, is_number
 from heedful.data.readers.files import BadUtf8, decode_lines, ending_of, open_bytes, read_lines
 from heedful.data.readers.rows import CHARACTERS, width
 from heedful.data.readers.squad import MAX_LINE_BYTES
-from heedful.data.readers.tagged import TREEBANK
+from heedful.data.readers.tagged import CONLLU_COLUMNS
 from heedful.errors import InputError
 
 SAMPLE_LINES = 500
@@ -85,7 +85,10 @@ def shape_of_words(lines: Sequence[str], content: Sequence[str]) -> TextShape | 
     widths = {len(row) for row in rows}
     if not blank or len(content) > MAX_SENTENCE * blank or len(widths) > 1 or widths == {1}:
         return None
-    if widths == {TREEBANK} and share(row[0].replace("-", "").replace(".", "").isdecimal() for row in rows) >= SHARE:
+    if (
+        widths == {CONLLU_COLUMNS}
+        and share(row[0].replace("-", "").replace(".", "").isdecimal() for row in rows) >= SHARE
+    ):
         return TextShape("tagged", "words with their parts of speech (CoNLL-U)")
     if share(bool(PART_OF_SPEECH.fullmatch(row[-1])) for row in rows) >= SHARE:
         return TextShape("parts of speech", "words with tags of single words, such as parts of speech")

@@ -164,7 +164,7 @@ class TextSubject(Subject):
 Writer = PairSubject | TextSubject  # models that write a text token by token, from a source or from a prompt
 
 
-class RowSubject(Subject):
+class EncoderSubject(Subject):
     """A model with one output vector per text or per token: BERT, classifiers, taggers, sentence encoders."""
 
     def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
@@ -180,7 +180,7 @@ class RowSubject(Subject):
         return Loss(terms.sum(), terms.sum().detach(), len(terms))
 
 
-class MediaSubject(RowSubject):
+class MediaSubject(EncoderSubject):
     """An image, audio or video classifier, with padding only at the end."""
 
     sides = ("right",)
@@ -193,7 +193,7 @@ class MediaSubject(RowSubject):
         return list(model(*padded_media([rows for (rows,) in examples])))
 
 
-class DualSubject(RowSubject):
+class DualSubject(EncoderSubject):
     """A dual encoder: an example is an image with a text."""
 
     sides = ("right",)
@@ -271,7 +271,7 @@ OF_MEDIA: dict[type, type[Subject]] = {
 OF_TEXT: dict[type, type[Subject]] = {
     SourceToTarget: PairSubject,
     LanguageModel: TextSubject,
-    **dict.fromkeys((MaskedLanguageModel, TextClassifier, TokenClassifier, SentenceEncoder), RowSubject),
+    **dict.fromkeys((MaskedLanguageModel, TextClassifier, TokenClassifier, SentenceEncoder), EncoderSubject),
 }
 
 

@@ -101,7 +101,7 @@ def several_processes(subject: Subject, loaded: LoadedModel) -> float:
         Interrupted: A signal such as Ctrl-C ended the processes.
         RunError: One of the processes failed.
     """
-    seed, modules = subject.random.initial_seed(), own_modules(loaded.recipe)
+    seed, modules = subject.random.initial_seed(), custom_modules(loaded.recipe)
     with TemporaryDirectory() as name:
         folder = Path(name)
         write_model(folder / "model", loaded.recipe, loaded.tokenizers, weights(subject.model))
@@ -128,7 +128,7 @@ def weight_files(model: nn.Module) -> dict[Shardings, str]:
     return {shard: file for shard, file in WEIGHT_FILES.items() if shard == "none" or not without_rows(model)}
 
 
-def own_modules(recipe: Recipe) -> list[str]:
+def custom_modules(recipe: Recipe) -> list[str]:
     """List the user's modules whose classes a recipe names as "module:Class"."""
     names = (recipe.task, recipe.model.architecture)
     return [name.partition(":")[0] for name in names if ":" in name]
