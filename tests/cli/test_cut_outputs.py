@@ -158,12 +158,12 @@ def test_commands_count_the_outputs_that_are_cut_and_json_marks_each(task, tmp_p
     as_json = ["--format", "json"] if command == "transcribe" else ["--json"]
     for option in ([], ["--max-extra", 5]):
         result = invoke(command, *given, "--model", tmp_path / "model", *option, *as_json, "--device", "cpu")
-        assert "heedful: 2 of 2 outputs were cut at the length limit, decode.max_extra = " in result.stderr
+        assert "heedful: 2 of 2 outputs were cut at the length limit set by decode.max_extra = " in result.stderr
         assert f"= {option[1] if option else 3}; " in result.stderr
         assert "raise --max-extra" in result.stderr
         assert [complete(json.loads(line)) for line in result.stdout.splitlines()] == [False, False]
     evaluated = invoke("evaluate", tmp_path / "model", "--device", "cpu", "--max-extra", 4)
-    assert "outputs were cut at the length limit, decode.max_extra = 4; " in evaluated.stderr
+    assert "outputs were cut at the length limit set by decode.max_extra = 4; " in evaluated.stderr
 
 
 def complete(row: dict[str, Any]) -> bool:

@@ -94,7 +94,7 @@ CASES = {
     "heedful train lost.toml --out run": (2, '"lost.de": no such file in '),
     "heedful train uneven.toml --out run": (2, "2"),
     "heedful train bytes.toml --out run": (2, "bad.en, line 2"),
-    "heedful train void.toml --out run": (2, "no pairs are left"),
+    "heedful train void.toml --out run": (2, "contains no pairs"),
     "heedful train blanks.toml --out run": (2, "empty"),
     "heedful train cut.toml --out run": (2, "file is truncated"),
     "heedful train fake.toml --out run": (2, "not a valid .gz file"),

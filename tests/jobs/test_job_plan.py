@@ -74,8 +74,8 @@ def test_folders_that_cannot_be_used_are_refused_before_anything_is_made(tmp_pat
         source: "must not be in the input folder",
         source / "out": "must not be in the input folder",
         tmp_path / "full": "contains other files",
-        tmp_path / "full" / "letter.txt": "must be a folder inside an existing folder",
-        tmp_path / "no" / "where": "inside an existing folder",
+        tmp_path / "full" / "letter.txt": "is a file, but the input is a folder; give a new folder",
+        tmp_path / "no" / "where": "does not exist; create it",
     }.items():
         with pytest.raises(InputError, match=message):
             open_job(source, output, SETTINGS, WINDOW)

@@ -3,8 +3,10 @@
 This module does not import torch.
 """
 
+import json
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
@@ -67,9 +69,8 @@ def _not_a_model(folder: Path, runs: Sequence[str]) -> InputError:
             f"heedful convert {folder} --out NAME, and use NAME"
         )
     if (folder / FILE).is_file():
-        return InputError(
-            f"{folder} is a recipe, not a model; train it with `heedful train {folder} --out RUN`, then give RUN"
-        )
+        remedy = f"give {either(runs)}" if runs else f"train it with `heedful train {folder} --out RUN`, then give RUN"
+        return InputError(f"{folder} is a recipe, not a model; {remedy}")
     if (folder / LOCK).is_file():
         return InputError(
             f"{folder} is a run that has no checkpoint or model yet; continue it with `heedful train RECIPE --out "
@@ -78,6 +79,9 @@ def _not_a_model(folder: Path, runs: Sequence[str]) -> InputError:
     if runs:
         number = "one" if len(runs) == 1 else "several"
         return InputError(f"{folder} is not a heedful model, but contains {number}; give {either(runs)}")
+    run = next((parent for parent in folder.parents if (parent / LOCK).is_file() and model_in(parent)), None)
+    if run:
+        return InputError(f"{folder} is a part of the run {run} that is not a model; give {run}")
     return InputError(
         f"{folder} is not a heedful model: it has no {MANIFEST}, no model/{MANIFEST} and no checkpoints; give a model "
         "folder, a checkpoint or a run"
@@ -90,10 +94,18 @@ def model_in(folder: Path) -> Path | None:
     Without a final model, a run's best checkpoint is returned, or else its latest; None if there is none.
     """
     for candidate in (folder, folder / "model"):
-        if (candidate / MANIFEST).is_file():
+        if (candidate / MANIFEST).is_file() and not _is_data(candidate):
             return candidate
     best = best_checkpoint(folder)
     return best or next(reversed(checkpoint_folders(folder)), None)
+
+
+def _is_data(folder: Path) -> bool:
+    """Return True if a folder with a manifest contains prepared data, not a model."""
+    with suppress(OSError, ValueError):
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        return isinstance(manifest, dict) and manifest.get("kind") == "data"
+    return False
 
 
 def best_checkpoint(run: Path) -> Path | None:

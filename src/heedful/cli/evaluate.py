@@ -46,6 +46,12 @@ class TestSet:
     references: dict[str, list[str]]
     files: tuple[Path, ...]  # all files of the test set
 
+    def by_path(self) -> dict[str, list[str]]:
+        """Return the lines by path: the names of files in a recipe are relative to its data folder."""
+        sides = [*self.source.values(), *self.references.values()]
+        paths = self.files if len(self.files) == len(sides) else self.files[:1] * len(sides)  # a table has both sides
+        return dict(zip(map(str, paths), sides, strict=True))
+
 
 def evaluate(
     model: Annotated[
@@ -196,7 +202,7 @@ def evaluate(
     files = [name for name in (hypotheses, against) if name and (name == hypotheses or Path(name).is_file())]
     check_output(output, *map(Path, files), *test.files)
     texts = {name: list(read_lines(Path(name))) for name in files}
-    check_aligned({**test.source, **test.references, **texts})
+    check_aligned(test.by_path() | texts)
     lower_cased = []
     for name in (each for each in (against, model) if each and each not in files):
         if not test.source:

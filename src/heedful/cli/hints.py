@@ -212,6 +212,8 @@ def name_options(message: str, arguments: Sequence[str]) -> str:
             if "." in key and option == option_of(key.rpartition(".")[2]):
                 message = re.sub(rf"(invalid option: )?(?<![\w./-]){re.escape(key)}(?![\w.])( =)?", option, message)
                 message = message.replace(f"{option} or {option}", option)
+        for key in same_name(option[5:].replace("-", "_")) if option.startswith("--no-") else ():
+            message = message.replace(f"set {key} = true", f"leave out {option}")
     for copy, original in COPIED.items():
         message = message.replace(copy, original)
     if "evaluate" in arguments and "--source" in arguments:  # the test set is not the recipe's

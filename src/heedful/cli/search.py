@@ -45,7 +45,8 @@ QUERY_COLUMN = "query"  # name of the column for input lines, if the output is a
 VECTOR_ENDINGS = (".jsonl", ".npy", ".npz")
 VECTORS_FROM = (
     'Text vectors need a model for the task "ranking": train one on pairs of related texts (see '
-    "docs/how-to/ranking-summaries-dialogue.md), or convert a sentence encoder (heedful convert FOLDER --task ranking)"
+    "docs/how-to/ranking-summaries-dialogue.md), or convert a sentence encoder (heedful convert FOLDER --task ranking "
+    "--out MODEL)"
     '. Image vectors need a model for the task "image_text_retrieval"'
 )
 

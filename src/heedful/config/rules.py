@@ -102,7 +102,7 @@ def pairs(recipe: Recipe) -> bool:
 
 
 def one_text(recipe: Recipe) -> bool:
-    """Return True if the model of a recipe reads single texts, not pairs."""
+    """Return True if the model of a recipe reads one sequence of text: a text, or two joined, without a target."""
     return recipe.data.modality == "text" and not pairs(recipe)
 
 

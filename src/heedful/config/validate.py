@@ -125,7 +125,7 @@ def architecture_in(values: Mapping[str, Any]) -> str:
 
 @cache
 def adapter_of(table: type) -> TypeAdapter[Any]:
-    """Return pydantic's validator for a settings dataclass. For `Recipe`, it ignores [model], which has its own."""
+    """Return pydantic's validator for a settings dataclass; that for `Recipe` leaves [model] to another validator."""
     return TypeAdapter(table)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.architectures import weights
+from heedful.checkpoint.find import BUNDLED
 from heedful.checkpoint.load import LoadedModel
 from heedful.config.families import FAMILIES
 from heedful.config.schema import ModelConfig, Recipe
@@ -157,7 +158,12 @@ def export_model(
         adapter=loaded.adapter,
         card=card,
     )
-    parameters = exporter.write(model, folder, precision)
+    try:
+        parameters = exporter.write(model, folder, precision)
+    except InputError as error:
+        # A converter knows only the name in the recipe; the user knows the folder, or the name of a bundled model.
+        user_name = loaded.path.name if loaded.path.parent == BUNDLED else loaded.path
+        raise InputError(str(error).replace(f'the model "{loaded.recipe.name}"', str(user_name))) from error
     agreement, notes = None, exporter.changes(model)
     if exporter.engine is not None and find_spec(exporter.engine) is None:
         notes += (f"not compared with the model, because the package {exporter.engine} is not installed",)
@@ -198,7 +204,7 @@ class TextEngine(Protocol):
     """Adapter for an exported GPT in another program. It takes and returns heedful's token ids."""
 
     def continue_greedily(self, prompt: str, count: int, suppressed: Sequence[int]) -> list[int]:
-        """Continue a prompt with the most probable tokens except `suppressed`, up to <eos> or `count` tokens."""
+        """Continue a prompt with the most probable tokens except `suppressed`; stop before <eos> or after `count`."""
         ...
 
     def log_probs(self, ids: Sequence[int]) -> NDArray[np.float64]:

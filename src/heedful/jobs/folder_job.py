@@ -249,10 +249,10 @@ def open_job(
     """Start a job, or take part in one that was started with the same settings and input."""
     if output.resolve() == source.resolve() or source.resolve() in output.resolve().parents:
         raise InputError(f"--output {output}: must not be in the input folder; choose a folder elsewhere")
-    if (output.exists() and not output.is_dir()) or not output.parent.is_dir():
-        raise InputError(
-            f"--output {output}: the input is a folder, so the output must be a folder inside an existing folder"
-        )
+    if output.exists() and not output.is_dir():
+        raise InputError(f"--output {output}: is a file, but the input is a folder; give a new folder for the results")
+    if not output.parent.is_dir():
+        raise InputError(f"--output {output}: the folder {output.parent} does not exist; create it, or choose another")
     names = os.listdir(output) if output.exists() else []
     if JOB not in names and any(not name.startswith(TEMPORARY) for name in names):
         raise InputError(f"--output {output}: contains other files; choose a new folder for the results")

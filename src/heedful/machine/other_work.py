@@ -53,7 +53,10 @@ class OtherWork:
         return time.monotonic(), busy_seconds(), time.process_time()
 
     def cores(self) -> float | None:
-        """Return the mean number of cores that others used since the last result, or None within a second after it."""
+        """Return the mean number of cores used by other processes since the last result.
+
+        Return None if that was less than `PERIOD` seconds ago.
+        """
         if time.monotonic() - self.before[0] < PERIOD:  # checked before reading anything: every update calls this
             return None
         before, self.before = self.before, self.now()

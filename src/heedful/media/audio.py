@@ -174,10 +174,10 @@ HEADER_BYTES = 256  # bytes at the beginning of a file, which announce its lengt
 
 
 def read_audio(content: bytes, config: AudioConfig, *, truncated: bool = False) -> Samples:
-    """Decode the bytes of an audio file as samples of one channel at the configured rate, mostly from -1 to 1.
+    """Decode the bytes of an audio file as samples of one channel at the configured rate.
 
-    Channels are averaged, unless `config.channel` selects one. With `truncated`, a file that is cut off is read as far
-    as possible.
+    Samples are from -1 to 1; loud audio that was saved without clipping may exceed that. Channels are averaged, unless
+    `config.channel` selects one. With `truncated`, a file that is cut off is read as far as possible.
     """
     with open_audio(content, truncated=truncated) as audio, clear_errors():
         rate, frames = audio.samplerate, frames_of(audio, content, truncated=truncated)

@@ -130,8 +130,8 @@ def mean_scores(
 
     Args:
         per_example: For each score, a number per example.
-        groups: The group index of each example; None if all examples are independent. Only groups are independent, so
-            a group is sampled as a whole and counts as one example.
+        groups: The group index of each example; None if all examples are independent. Examples of a group may depend
+            on each other, so groups are resampled as a whole. The scores are still means over examples.
     """
     columns = {name: np.asarray(values, np.float64) for name, values in per_example.items()}
     (count,) = {len(values) for values in columns.values()}

@@ -54,7 +54,7 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
         Several gaps in a text are filled independently: no candidate depends on those for other gaps.
 
         Args:
-            texts: A text with gaps, written as [MASK] or <mask>, each for one token; or an iterable of such texts.
+            texts: A text in which each gap, [MASK] or <mask>, stands for one token; or an iterable of such texts.
             count: The maximum number of candidates for each gap.
         """
         return TEXTS.one_or_all(lambda each: self.fill_lines(each, count), texts)

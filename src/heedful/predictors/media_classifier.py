@@ -22,8 +22,8 @@ class ClassifiedMedia(Classified):
     """Class predicted for a file, with the probability of each class.
 
     Attributes:
-        windows: Number of parts in which the file was read: more than 1 for audio that is too long for the model. The
-            probabilities of the parts are averaged.
+        windows: Number of windows in which the file was read: more than 1 for audio that is too long for the model.
+            Their probabilities are averaged.
         silent: True for silent audio, for which the model still predicts a class.
     """
 
@@ -69,7 +69,7 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
     __call__ = predict
 
     def predict_files(self, files: Iterable[Input]) -> Iterator[ClassifiedMedia]:
-        """Predict the class of each of any number of files, in order and in bounded memory."""
+        """Yield the class of each file, in order; memory does not grow with their number."""
         return self.answers(self.inputs.each(files))
 
     def model_inputs(self, value: object, second: str | None) -> ModelInputs:

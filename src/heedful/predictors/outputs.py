@@ -35,13 +35,12 @@ class CutOutputs:
         """
         if not self.cut:
             return None
-        learned = "" if positions is None else f" (at most the {positions:,} positions that the model has learned)"
-        remedy = "unless they repeat themselves,"
-        if in_training:
-            remedy = "if they repeat themselves, train longer; otherwise"
+        learned = "" if positions is None else f" (and never more than the model's {positions:,} positions)"
+        were, they, repeat = ("was", "it", "repeats itself") if self.cut == 1 else ("were", "they", "repeat themselves")
+        remedy = f"if {they} {repeat}, {'train longer' if in_training else 'a higher limit does not help'}; otherwise"
         return (
-            f"{self.cut:,} of {self.outputs:,} outputs {'was' if self.cut == 1 else 'were'} cut at the length limit, "
-            f"decode.max_extra = {config.extra:,}{learned}; {remedy} raise {option}"
+            f"{self.cut:,} of {self.outputs:,} outputs {were} cut at the length limit set by decode.max_extra = "
+            f"{config.extra:,}{learned}; {remedy} raise {option}"
         )
 
 

@@ -17,7 +17,7 @@ from heedful.errors import InputError
 MAX_CONNECTIONS = 100  # at a time; each is an open file, often limited to 256 per process
 BACKLOG = 32  # connections waiting to be accepted; asyncio may accept all of them in one step
 HEADERS = 10.0  # seconds within which the headers of a request must arrive
-IDLE = 15  # seconds between two requests
+IDLE = 15  # seconds that a connection may be idle between two requests
 READING = 30.0  # seconds within which a client must read some of its response
 DRAINING = 3  # seconds for running responses when the server shuts down
 MAX_REQUEST = 100_000  # bytes of a request's body
@@ -58,7 +58,7 @@ class Server(uvicorn.Server):
 
 
 class Connection(H11Protocol):
-    """HTTP connection that is closed if the client sends or reads nothing for too long.
+    """HTTP connection that is closed if request headers do not arrive in time, or if the client stops reading.
 
     If there are too many connections, the one that has been idle longest is closed.
 
@@ -106,7 +106,7 @@ class Connection(H11Protocol):
         """
         self.since = self.loop.time()
         if self.answering:
-            self.headers_due = cancelled(self.headers_due)
+            self.headers_due = cancel(self.headers_due)
         # A running timer is not restarted, so that headers that arrive byte by byte also time out.
         elif self.headers_due is None:
             self.headers_due = self.loop.call_later(HEADERS, self.give_up)
@@ -118,7 +118,7 @@ class Connection(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()  # the write buffer is full: check that the client reads
-        self.await_reader(self.transport.get_write_buffer_size() + 1)
+        self.await_reader(self.transport.get_write_buffer_size() + 1)  # + 1: this call only starts the timer
 
     def await_reader(self, before: int) -> None:
         """Close the connection if none of the `before` buffered bytes were read; else check again after `READING`."""
@@ -130,14 +130,15 @@ class Connection(H11Protocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self.reading_due = cancelled(self.reading_due)
+        self.reading_due = cancel(self.reading_due)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self.headers_due, self.reading_due = cancelled(self.headers_due), cancelled(self.reading_due)
+        self.headers_due, self.reading_due = cancel(self.headers_due), cancel(self.reading_due)
 
 
-def cancelled(timer: TimerHandle | None) -> None:
+def cancel(timer: TimerHandle | None) -> None:
+    """Cancel a timer, if there is one; return None, to be stored in its place."""
     if timer is not None:
         timer.cancel()
 
@@ -161,7 +162,7 @@ class Limits:
         app: The ASGI application.
         longest: Maximum number of bytes of a request's body, except on an `UploadRoute`.
         patience: Seconds within which a request's body must arrive.
-        routes: The routes of the application, some of which may be an `UploadRoute`.
+        routes: The routes of the application, which may include `UploadRoute`s.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Tagging task: learns a tag for each word, such as named entities (Devlin et al. 2019, section 5.3).
+"""Tagging task: predicts a tag for each word, as in named entity recognition (Devlin et al. 2019, section 5.3).
 
 B batch, S tokens.
 """
@@ -59,7 +59,7 @@ class TaggedWords(TextRows[TextBatch]):
 
 
 class Tagging(Task[TextBatch]):
-    """Tagging task: each word has one of the tags in `data.labels`, predicted at one of its subwords in one window."""
+    """Tagging task: each word gets a tag from `data.labels`, predicted from a single subword in a single window."""
 
     spec = SPECS["tagging"]
     dataset = TaggedWords

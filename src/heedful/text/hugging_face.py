@@ -157,7 +157,10 @@ def has_counterpart(config: TokenizerConfig) -> bool:
 def _exported_names(
     definition: Definition, config: TokenizerConfig, family: FamilyName, absent: Collection[int], *, segments: bool
 ) -> tuple[str, ...]:
-    """Return the names of special tokens in `transformers`: the usual ones, unless a piece has one of these names."""
+    """Return the names of special tokens in `transformers`.
+
+    They are the usual ones or, if a piece of the vocabulary already has one of these names, heedful's own.
+    """
     own, vocabulary = specials(config), definition["model"]["vocab"]
     pieces = {piece[0] for piece in vocabulary} if isinstance(vocabulary, list) else set(vocabulary)
     pieces |= {token["content"] for token in definition["added_tokens"]}
@@ -235,7 +238,7 @@ def from_hugging_face(
     """
     files = next((files for files in _READERS if all((folder / name).is_file() for name in files)), None)
     if files is None:
-        readable = "; ".join(" with ".join(files) for files in _READERS)
+        readable = "; ".join(files[0] + " with " * bool(files[1:]) + " and ".join(files[1:]) for files in _READERS)
         raise InputError(f"{folder}: contains no tokenizer that heedful reads; copy one of these there: {readable}")
     definition = _READERS[files](folder, side)
     try:

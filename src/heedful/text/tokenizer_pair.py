@@ -112,8 +112,8 @@ def layout_of(folder: Path) -> Sequence[str]:
     """Find the layout, one of `LAYOUTS`, of a folder with a pair of tokenizers."""
     layouts = [layout for layout in LAYOUTS if any((folder / part / DEFINITION).exists() for part in layout)]
     if not layouts:
-        inner = [path for path in (folder / "tokenizer", folder / "model/tokenizer") if path.is_dir()]
-        train = f"train one with `heedful tokenizer train FILES --out {folder}`"
+        inner = [path for path in (folder / "tokenizer", *sorted(folder.glob("**/model/tokenizer"))) if path.is_dir()]
+        train = "train one with `heedful tokenizer train FILES --out FOLDER`"
         if not inner and not folder.is_dir():
             from heedful.storage.paths import no_folder
 

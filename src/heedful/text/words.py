@@ -209,7 +209,10 @@ def _kind(atom: str) -> str:
 
 
 def _contexts(atoms: Sequence[str]) -> Iterator[Context]:
-    """Yield, for each atom, the kind before it, its own kind, and the kind after it; adjacent marks count as empty."""
+    """Yield, for each atom, the kind before it, its own kind, and the kind after it.
+
+    A neighbour that is neither letters nor digits has an empty kind.
+    """
     kinds = ["", *map(_kind, atoms), ""]
     around = ["" if kind not in ("A", "a", "0") else kind for kind in kinds]
     return zip(around[:-2], kinds[1:-1], around[2:], strict=True)

@@ -114,8 +114,9 @@ class CheckpointSaver:
     If a checkpoint is still being written when the next one is due, training waits for it. The end of the context also
     waits, so that nothing is written to a folder after its claim is released.
 
-    No checkpoint is written before an earlier one that is needed at the end of the run. So a resumed run lacks only
-    checkpoints after the newest one on disk, and recomputes them: a full disk does not change the final model.
+    Checkpoints that the end of the run needs, to average them or as the best one, are written in order. A resumed run
+    then lacks only checkpoints after the newest one on disk, and recomputes them: a full disk does not change the final
+    model.
 
     Args:
         checkpoints: The checkpoints that the run has saved.

@@ -291,7 +291,7 @@ class Trainer:
         return load_batches(self.task.data, indices, self.device)
 
     def abandonable(self, state: TrainerState) -> AbstractContextManager[None]:
-        """Return a context manager for work that changes no weights: a signal may interrupt it, and `state` is saved.
+        """Return a context manager for work that changes no weights. A signal abandons the work and saves `state`.
 
         With several processes, none can save alone, so all of them finish their work.
         """

@@ -132,7 +132,7 @@ def test_a_model_that_no_machine_holds_is_planned_without_memory_for_it() -> Non
     ("changes", "hardware", "message"),
     [
         ({}, {"gpus": 13}, "--set train.accumulate=13 --set train.batch_tokens=122"),
-        ({}, {"gpu": "abacus"}, "--gpu abacus: unknown GPU; choose one of h100"),
+        ({}, {"gpu": "abacus"}, "--gpu abacus: unknown GPU; choose h100"),
         ({}, {"gpus": 2, "gpu": "cpu"}, "leave --gpus out"),
         ({"task": "classification", "data.labels": ["a", "b"]}, {}, "--prepared RUN/data"),
         ({"task": "translation"}, {}, "model.family"),

@@ -139,8 +139,8 @@ class EncoderDecoderState:
     def select(self, rows: Int[Tensor, " R2"]) -> None:
         """Keep, reorder or repeat the rows of the decoding state.
 
-        Keys and values are copied only if the sentences or their order change, or to drop tokens to which no lane
-        attends any more, once these are at least half of the tokens of every sentence.
+        Keys and values are copied in two cases: if the sentences or their order change, and if at least half of the
+        tokens of every sentence can be dropped because no lane attends to them any more.
         """
         sentences = self.lanes.select(rows)
         if not torch.equal(sentences, torch.arange(self.sentences, device=sentences.device)):

@@ -175,7 +175,7 @@ class Author:
     def relate(self, phrase: Phrase, timed: bool) -> None:
         """Add a relative clause to a noun phrase, in which the noun is the subject or the object of a verb.
 
-        Unless `timed` is True, the clause has no adverbial of time other than one of frequency.
+        Unless `timed` is True, only a clause in the present tense may have an adverbial of time, such as "often".
         """
         phrase.determiner, phrase.owner, phrase.adjective = "the", None, None
         as_subject = phrase.noun in LIVING and self.chance(0.5)

@@ -32,6 +32,8 @@ from heedful.data.readers.rows import (
 from heedful.errors import InputError
 from heedful.wording import counted, either
 
+MIN_LINES, MIN_CORRELATION = 20, 0.5  # of the lengths of two files' lines, for a hint; translations have about 0.9
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -206,6 +208,8 @@ def _drift_hint(source: Path, target: Path, count: int) -> str:
         for path in (source, target)
     )
     line = find_drift(source_lengths, target_lengths)
+    if line is None and count >= MIN_LINES and np.corrcoef(source_lengths, target_lengths)[0, 1] < MIN_CORRELATION:
+        return "The lengths of their lines do not correspond: check that the files belong together."
     if line is None:
         return "The line lengths agree up to the end of the shorter file: check the end of the longer one."
     return f"The line lengths stop agreeing at about line {line:,}: look for a missing or extra line there."

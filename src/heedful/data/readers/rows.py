@@ -252,10 +252,15 @@ def cells_of(path: Path, bad_utf8: BadUtf8) -> Iterator[Cells]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise InputError(
-                f"{path}, line {line}: not valid CSV ({error}); a field that contains quotes must be in quotes, "
-                "and its quotes doubled. Use .tsv for tables without quotes, and .jsonl for very long texts"
-            ) from error
+            remedy = (
+                "a field that contains quotes must be in quotes, and its quotes doubled. Use .tsv for tables without "
+                "quotes, and .jsonl for very long texts"
+            )
+            if "unexpected end" in str(error):
+                remedy = (
+                    "a quote that opens in this row is never closed. Close it, or use .tsv for tables without quotes"
+                )
+            raise InputError(f"{path}, line {line}: not valid CSV ({error}); {remedy}") from error
         if cells and not (line == 1 and DECLARED.fullmatch(separator.join(cells))):  # `sep=;` is not a row
             yield line, cells
 

@@ -18,7 +18,7 @@ from heedful.tools.plan.data import DataVolume, PlannedBatches, batches_of, data
 from heedful.tools.plan.update import CPU as CPU_DEVICE
 from heedful.tools.plan.update import GPU, Memory, UpdateOnPaper
 from heedful.training.warm_start import with_lora
-from heedful.wording import counted
+from heedful.wording import counted, either
 
 CPU = "cpu"
 HERE = "here"  # the first GPU of this machine or, without one, its CPU
@@ -66,7 +66,8 @@ def find_accelerator(name: str, precision: str) -> Accelerator:
         return Accelerator(properties.name, flops, flops, properties.total_memory, GPU_LINK, "measured now")
     if name not in ACCELERATORS:
         raise InputError(
-            f"--gpu {name}: unknown GPU; choose one of {', '.join(ACCELERATORS)}, or for this machine {HERE} or {CPU}"
+            f'--gpu {name}: unknown GPU; choose {either(ACCELERATORS)} or, for this machine, "{HERE}" (its GPU) or '
+            f'"{CPU}"'
         )
     accelerator = ACCELERATORS[name]
     return replace(accelerator, flops=accelerator.float32) if precision == "float32" else accelerator

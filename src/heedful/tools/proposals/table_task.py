@@ -219,7 +219,11 @@ def no_task_error(columns: Sequence[Column], request: TaskChoice, name: str) -> 
     """Return an error for a table whose columns suit no task, or not the requested one."""
     table = f"{name}: it has {list_columns(columns)}"
     if request.task in TARGETS and not request.target:
-        return InputError(f"{table}; give the one with the {TARGETS[request.task]} as --target-field")
+        what = TARGETS[request.task]
+        return InputError(
+            f"{name}: no column is clearly that of the {what}, which --task {request.task} needs; it has "
+            f"{list_columns(columns)}. Name the column with --target-field, or leave --task out"
+        )
     if len(columns) >= MIN_PIXELS and all(column.all_numbers for column in columns):
         return InputError(
             f"{name}: contains {len(columns)} columns of numbers and no text; are they image pixels? heedful learns "
