@@ -207,7 +207,11 @@ def export(
     from heedful.checkpoint import hub
     from heedful.checkpoint.load import load_model
     from heedful.convert.exporter import export_model, with_languages
+    from heedful.errors import InputError
+    from heedful.predictors.predictor import described
 
+    if not isinstance(model, str | PathLike):
+        raise InputError(f"{described(model)} cannot be exported; give a model folder, or the name of a bundled model")
     with hub.folder_to_push(folder, push) as out:
         loaded = with_languages(load_model(fspath(model)), source_language, target_language)
         exported = export_model(loaded, to, out, precision, inputs, push or ".")

@@ -209,6 +209,14 @@ def test_a_folder_of_models_names_them(model_folder: Path, tmp_path: Path) -> No
     shutil.copytree(model_folder, tmp_path / "all/b")
     with pytest.raises(InputError, match=r"but contains several; give \S+/all/a or \S+/all/b$"):
         find_model(tmp_path / "all")
+    data = tmp_path / "all/data/train-0"
+    data.mkdir(parents=True)
+    (data / "manifest.json").write_text('{"kind": "data"}')
+    (tmp_path / "all/heedful.lock").touch()
+    shutil.copytree(model_folder, tmp_path / "all/model")
+    for folder in (data, data.parent):
+        with pytest.raises(InputError, match=r" is a part of the run \S+/all that is not a model; give \S+/all$"):
+            find_model(folder)
 
 
 def test_weights_that_do_not_fit_are_listed(tmp_path: Path, checkpoint_of: Maker) -> None:

@@ -71,7 +71,7 @@ class TestWriting:
         (tmp_path / "empty").mkdir()
         assert load_model(write(tmp_path / "empty", checkpoint_of(3))).recipe.name == "step 3"
         (tmp_path / "file").write_text("")
-        with pytest.raises(InputError, match="something other than"):
+        with pytest.raises(InputError, match="file: is a file; choose a folder"):
             write(tmp_path / "file", checkpoint_of(3))
 
     def test_a_disk_that_refuses_is_a_run_error(self, tmp_path: Path, checkpoint_of: Maker) -> None:

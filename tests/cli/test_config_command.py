@@ -64,7 +64,8 @@ def test_files_that_are_missing_are_named(folder: Path) -> None:
     (folder / "b.en").unlink()
     with pytest.raises(
         InputError,
-        match=r'^2 problems .*\n.*"a\.de": no such file in \S+; correct the name, or give --data FOLDER\n.*"b\.en": no such file in \S+; ',
+        match=r'^2 problems .*\n.*"a\.de": no such file in \S+; correct the name, or give --data FOLDER\n'
+        r'.*"b\.en": no such file in \S+; ',
     ):
         run("check", folder)
 

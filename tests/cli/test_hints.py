@@ -15,6 +15,7 @@ def test_a_setting_is_named_by_the_option_with_which_the_user_set_it():
     assert name_options(message, ["--beam=2"]) == "decode.n_best = 3 is more than --beam 2 of x/decode.beam; raise beam"
     assert name_options("invalid option: tokenizer.kind must be", ["--kind", "x"]) == "--kind must be"
     assert name_options("train.best, task", ["--task", "x"]) == "train.best, task"
+    assert name_options("set tokenizer.byte_fallback = true", ["--no-byte-fallback"]) == "leave out --no-byte-fallback"
 
 
 def told(*arguments: str) -> str:

@@ -200,7 +200,7 @@ def test_ids_are_not_taken_for_the_numbers_to_be_learned(here: Path) -> None:
     own_text.write_lines(Path("heights.tsv"), ["row\ttext\theight", *rows])
     assert "text in 'text', label in 'height'" in run("heights.tsv", "--task", "regression")
     own_text.write_lines(Path("rows.tsv"), ["row\ttext", *(row.rpartition("\t")[0] for row in rows)])
-    with pytest.raises(InputError, match=r"'row' \(ids, 101 distinct\).*the one with the numbers as --target-field"):
+    with pytest.raises(InputError, match=r"no column is clearly that of the numbers, .*'row' \(ids, 101 distinct\)"):
         run("rows.tsv", "--task", "regression")
 
 
@@ -302,6 +302,9 @@ def test_a_line_of_millions_is_named_and_changes_nothing(here: Path) -> None:
         (["ids.tsv"], r"no column seems to be text: .*'1' \(ids, 23 distinct\)"),
         (["two.tsv"], r"init two.tsv --task classification --source-field 1 --target-field 2(?s:.*)--target-field 3"),
         (["one.tsv"], "all labels in '2' are 'x', but classification needs at least two classes"),
+        (["one.tsv", "--task", "classification", "--target-field", "2"], "all labels in '2' are 'x'.* another class$"),
+        (["one.tsv", "--task", "ner"], '--task "ner": unknown task; choose one of translation,'),
+        (["reviews.tsv", "--task", "dialogue"], "which of them --task dialogue should use is unclear"),
         (["one.tsv", "--task", "tagging"], r"leave --task out, or give a file with a word and its tag"),
         (["one.tsv", "--task", "span_qa"], r"leave --task out, or give a JSON file in SQuAD's format"),
         (["tiny.txt"], r"tiny\.txt: too little text to train on .*: 8 characters"),

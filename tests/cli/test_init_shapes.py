@@ -368,7 +368,9 @@ def test_a_folder_that_heedful_made_is_not_data(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     Path("book.txt").write_text(content("book.txt"))
     invoke("init", "book.txt", "--out", "made")
-    with pytest.raises(InputError, match="made: contains a run, a model or a recipe, not data"):
+    with pytest.raises(
+        InputError, match="made: contains a run, a model or a recipe; give a folder with nothing but data"
+    ):
         invoke("init", "made")
 
 

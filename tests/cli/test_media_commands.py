@@ -131,7 +131,9 @@ def test_the_column_of_the_files_is_found_where_the_class_comes_first(here, task
         Path(f"table{end}").write_text("\n".join(lines) + "\n")
     result = invoke("predict", "--model", "model", f"table{end}")
     assert result.stdout == want
-    assert f"table{end}: files are read from column 'place'; choose another with --column" in result.stderr
+    assert f"table{end}: files are read from column 'place'; to use another, name it 'source'\n" in result.stderr
+    result = invoke("predict", "--model", "model", "--input", f"table{end}")
+    assert f"table{end}: files are read from column 'place'; choose another with --column\n" in result.stderr
     assert invoke("predict", "--model", "model", "--input", f"table{end}", "--column", "PLACE").stdout == want
 
 

@@ -79,7 +79,7 @@ def test_two_words_or_files_of_pairs_are_compared(file, tmp_path):
     ("arguments", "message"),
     [
         (["analogy"], "give either three words"),
-        (["analogy", "king", "man"], "an analogy needs three words, A B C, but got 2"),
+        (["analogy", "king", "man"], "an analogy needs three words, A B C, but got 2; give three, or --questions FILE"),
         (["similarity"], "give either two words"),
         (["similarity", "king"], "give either two words"),
         (["nearest", "kings"], "did you mean king?"),

@@ -149,6 +149,8 @@ def test_null_takes_a_value_back(file: Path) -> None:
 def test_an_override_that_does_not_fit_is_named_with_its_remedy(file: Path) -> None:
     assert "--set model.d_model=65: model.d_model = 65 is not divisible by" in refusal(file, "model.d_model=65")
     assert 'but is "rope"; did you mean "rotary"?' in refusal(file, "model.positions=rope")
+    assert 'but is "AdamW"; did you mean "adamw"?' in refusal(file, "optimizer.name=AdamW")
+    assert refusal(file, "lora.rank=4").startswith("--set lora.rank=4: unknown table [lora]")
     assert refusal(file, "train.update_freq=2").endswith("did you mean train.accumulate?")
 
 

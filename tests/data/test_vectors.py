@@ -81,6 +81,7 @@ def test_pieces_find_their_vectors(tmp_path):
             b"2 2\nthe 1 2\nwindows 10 1 2\n",
             'check the file or, if the word of this line contains a space, write it as "windows_10"',
         ),
+        (b"Hello world.\n", "line 1: is not a word followed by numbers"),
         (b"a 1 2 3\nb 1 x 3\n", 'line 2: expected a word followed by 3 numbers, but found "x"'),
         (b"a 1 2 3\nb 1 1e39 3\n", 'the vector of "b", number 2, contains infinite or NaN values'),
         (b"a 1 2 3\nb 1 nan 3\n", 'the vector of "b", number 2, contains infinite or NaN values'),
@@ -92,6 +93,7 @@ def test_pieces_find_their_vectors(tmp_path):
     ids=[
         "short line",
         "space in a word",
+        "a text",
         "no number",
         "too large",
         "not finite",

@@ -1,3 +1,4 @@
+import re
 import shutil
 from pathlib import Path
 
@@ -48,3 +49,8 @@ def test_a_model_under_the_name_of_a_checkpoint_is_told(runs: Path) -> None:
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a run folder"):
         list(damages(tmp_path))
+
+
+def test_a_model_folder_in_a_run_is_refused_with_the_run(runs: Path) -> None:
+    with pytest.raises(InputError, match=f"not a run folder; give {re.escape(str(runs / 'first'))}$"):
+        list(damages(runs / "first/model"))

@@ -5,6 +5,7 @@ This module does not import torch.
 
 import json
 import logging
+import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from difflib import get_close_matches
@@ -66,7 +67,7 @@ def _not_a_model(folder: Path, runs: Sequence[str]) -> InputError:
     if other_format:
         return InputError(
             f"{folder} is a model in {other_format} format, not a heedful model; convert it first: "
-            f"heedful convert {folder} --out NAME, and use NAME"
+            f"heedful convert {shlex.quote(str(folder))} --out NAME, and use NAME"
         )
     if (folder / FILE).is_file():
         remedy = f"give {either(runs)}" if runs else f"train it with `heedful train {folder} --out RUN`, then give RUN"

@@ -112,6 +112,8 @@ def write_model(
     try:
         model_names = {MANIFEST, RECIPE, WEIGHTS, TOKENIZER, ENGINES} | (set() if is_foreign(folder / CARD) else {CARD})
         # The folder is replaced as a whole, so any other files in it would be lost.
+        if folder.is_file():
+            raise InputError(f"{folder}: is a file; choose a folder that does not exist")
         if folder.exists() and not (folder.is_dir() and {path.name for path in folder.iterdir()} <= model_names):
             raise InputError(
                 f"{folder} contains something other than a heedful model: choose a folder that does not exist"

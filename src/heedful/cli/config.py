@@ -174,7 +174,7 @@ def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]
     try:
         folder = find_model(name)
     except InputError as error:
-        if is_hub_name(name) or path.is_file():
+        if is_hub_name(name) or path.is_file() or (path / "config.json").is_file():  # it is something else
             raise
         near = near_paths(path, is_recipe)
         raise InputError(

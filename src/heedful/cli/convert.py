@@ -18,6 +18,7 @@ from heedful.checkpoint.hub import HUB, download, folder_to_push, is_hub_name, s
 from heedful.checkpoint.hub import push as push_folder
 from heedful.cli.options import Force, folder_to_write
 from heedful.cli.output import writing_folder
+from heedful.config.user_code import check_task_name
 from heedful.data.readers.files import read_lines
 from heedful.errors import InputError
 from heedful.progress import show_progress
@@ -98,8 +99,14 @@ def convert(
             "give the model that the adapter was trained on"
         )
     if source != HEEDFUL:
+        if task is not None:
+            check_task_name(task, f"--task {task}")
+        if out.exists() and folder.exists() and out.samefile(folder):
+            raise InputError(f"--out {out}: is the model that is converted; choose another folder")
         to_heedful(folder, source, task, out, split_name(model)[0] if is_hub_name(model) else None, adapter)
     elif target == HEEDFUL:
+        if (found := format_of(str(folder))) != HEEDFUL:
+            raise InputError(f"--from {HEEDFUL}: {model} has the format {found}; leave --from out")
         raise InputError(
             f"{model} is a heedful model already; to convert it, give --to with one of {', '.join(EXPORTERS)}"
         )
@@ -146,6 +153,7 @@ def format_of(model: str) -> str:
     """Return the name of a model's format, detected from the files in its folder."""
     from heedful.checkpoint.find import find_model
     from heedful.convert.ctranslate2 import MODEL_BIN, read_specification
+    from heedful.convert.peft import SETTINGS as ADAPTER_SETTINGS
     from heedful.convert.settings import CONFIG, read_config
 
     folder = Path(model)
@@ -157,6 +165,11 @@ def format_of(model: str) -> str:
         try:
             find_model(model)
         except InputError as error:
+            if (folder / ADAPTER_SETTINGS).is_file():
+                raise InputError(
+                    f"{model}: contains a PEFT adapter, not a whole model; give the model that the adapter was trained "
+                    f"on, with --adapter {model}"
+                ) from error
             raise InputError(
                 f"{str(error).removesuffix('?')}. To convert a model from another toolkit, give its local folder (with "
                 f"{CONFIG} for Hugging Face, {MODEL_BIN} for CTranslate2) or hf:OWNER/NAME on the Hugging Face Hub"

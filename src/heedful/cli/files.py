@@ -143,7 +143,7 @@ def named_files(names: Sequence[str] | None, recipe: "Recipe") -> list[Path]:
                     f"{path}: no file below this folder ends in {either(ENDINGS[modality])}; choose another folder"
                 )
         elif is_table(path):
-            files += (file.path for file in rows_of_files(path, recipe))
+            files += (file.path for file in rows_of_files(path, recipe, has_option=False))
         else:
             files.append(path)
     if problems:
@@ -167,20 +167,25 @@ def note_made_folders(folder: Path) -> None:
         warn(f"not read, because they contain runs, models or recipes: {names}")
 
 
-def rows_of_files(table: Path, recipe: "Recipe", column: str | None = None) -> "list[MediaFile]":
-    """List the files in a column of a table, by default the one that `column_of_files` finds; classes are not read."""
+def rows_of_files(
+    table: Path, recipe: "Recipe", column: str | None = None, *, has_option: bool = True
+) -> "list[MediaFile]":
+    """List the files in a column of a table, by default the one that `column_of_files` finds; classes are not read.
+
+    `has_option` is True if the user can choose the column with --column.
+    """
     from heedful.data.readers.media_files import media_files
 
     if not table.exists():
         raise InputError(no_file(table))
-    corpus = CorpusConfig(source=str(table), source_field=column_of_files(table, recipe, column))
+    corpus = CorpusConfig(source=str(table), source_field=column_of_files(table, recipe, column, has_option=has_option))
     files = list(media_files(corpus, replace(recipe.data, labelled=False, root=".")))
     if not files:
         raise InputError(f"{table}: has no rows with file names; give a table with a file name in each row")
     return files
 
 
-def column_of_files(table: Path, recipe: "Recipe", column: str | None) -> str:
+def column_of_files(table: Path, recipe: "Recipe", column: str | None, *, has_option: bool) -> str:
     """Return the table column with file names: `column`, the recipe's column, or one whose values look like file names.
 
     The values are examined if the table's header does not have the recipe's column, or if the recipe gives a column
@@ -194,8 +199,16 @@ def column_of_files(table: Path, recipe: "Recipe", column: str | None) -> str:
         return column or own
     columns = columns_in(table, DataConfig())
     guess = file_column(columns, (recipe.data.modality,)) if recipe.data.modality != "text" else None
+    if guess is None and len(columns) > 1 and not own.isdecimal() and recipe.data.modality != "text":
+        raise InputError(
+            f"{table}: no column is named {own!r}, and none contains names of {recipe.data.modality} files; it has "
+            f"{', '.join(repr(each.name) for each in columns[:20])}. "
+            + ("Give the column of the files with --column" if has_option else f"Name the column of the files {own!r}")
+        )
     if guess is None or guess[0] == own:
         return own
     if guess[0] != columns[0].name or not own.isdecimal():
-        warn(f"{table}: files are read from column {guess[0]!r}; choose another with --column")
+        remedy = "" if own.isdecimal() else f"; to use another, name it {own!r}"
+        remedy = "; choose another with --column" if has_option else remedy
+        warn(f"{table}: files are read from column {guess[0]!r}{remedy}")
     return guess[0]

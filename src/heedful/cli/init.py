@@ -1,5 +1,6 @@
 """`heedful init`: survey the user's own data, hold some of it out, and write a first recipe."""
 
+import json
 from difflib import get_close_matches
 from itertools import combinations
 from pathlib import Path
@@ -130,8 +131,9 @@ def init(
     files = [file for file in (source, target, *(valid or ()), *(test or ())) if file]
     for earlier, file in combinations(files, 2):
         if file.exists() and earlier.exists() and file.samefile(earlier):
+            same = f"{file} is given twice" if earlier == file else f"{earlier} and {file} are the same file"
             raise InputError(
-                f"{earlier} and {file} are the same file; the source and its translation must be different files, and "
+                f"{same}; the source and its translation must be different files, and "
                 "validation and test text must not be training text, or the scores are meaningless"
             )
     for file in files if target else [source]:
@@ -174,6 +176,10 @@ def check_task(task: str | None) -> None:
     near = get_close_matches(task, TASKS, n=1, cutoff=0.7)
     if near and task not in KNOWN:
         raise InputError(f"--task {task}: unknown task; did you mean {near[0]}?")
+    if task not in KNOWN:
+        raise InputError(
+            f"--task {json.dumps(task, ensure_ascii=False)}: unknown task; choose one of {', '.join(TASKS)}"
+        )
     raise InputError(
         f"--task {task}: `heedful init` does not write recipes for this task; choose one of {', '.join(TASKS)}. "
         f"For ranking see {ELSEWHERE}; recipes/ has more examples"

@@ -144,6 +144,8 @@ def media_request(
         raise InputError(f"--task {user_choice.task}: {source} contains {nouns}; {remedy}")
     if interpretation is None or kind is None:
         return None
+    if user_choice.pair:
+        raise InputError(f"{source}: contains {NOUNS[kind]}; --pair-field is for pairs of texts, so leave it out")
     return MediaRequest(kind, interpretation, tuple(columns), out, bad_utf8)
 
 

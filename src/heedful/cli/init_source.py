@@ -175,6 +175,7 @@ FORMATS = {  # of the data for tasks that do not read a table of texts and label
     "tagging": "a file with a word and its tag on each line (CoNLL)",
     "span_qa": "a JSON file in SQuAD's format",
 }
+NO_COLUMNS = "leave out --source-field and similar options"
 PLAIN = (".txt", ".text", ".md")
 TEXTS = (*PLAIN, *OPENERS, ".jsonl", ".json")  # extensions of files that are rarely one side of a translation
 
@@ -229,7 +230,9 @@ class RecognisedFile:
 def init_folder(request: InitRequest) -> None:
     """Write the recipe for a folder."""
     from heedful.cli.init_media import init_media, media_request
+    from heedful.data.readers.media_files import NOUNS
     from heedful.tools.proposals.folder_layout import check_documents, layout_of, media_table
+    from heedful.tools.proposals.media_survey import kind_of_folder
 
     if is_run_model_or_recipe(request.source):
         if not any((request.source / name).exists() for name in (RUN, "recipe.json", RECIPE)):
@@ -237,7 +240,10 @@ def init_folder(request: InitRequest) -> None:
                 f"{request.source}: contains a model from another toolkit, not data; to use it in heedful, run: "
                 f"heedful convert {request.source} --out FOLDER"
             )
-        raise InputError(f"{request.source}: contains a run, a model or a recipe, not data; give the data folder")
+        raise InputError(
+            f"{request.source}: contains a run, a model or a recipe; give a folder with nothing but data, or move the "
+            "other files out of this one"
+        )
     note_made_folders(request.source)
     if request.choice.task not in OF_ONE_TEXT and (table := media_table(request.source, request.bad_utf8)):
         init_file(replace(request, source=table))
@@ -257,13 +263,20 @@ def init_folder(request: InitRequest) -> None:
         init_classes(request, layout)
     else:
         if not as_text:
+            if kind := kind_of_folder(request.source):
+                raise InputError(
+                    f"--task {request.choice.task}: {request.source} contains {NOUNS[kind]}; leave --task out, or give "
+                    + FORMATS.get(str(request.choice.task), "a .tsv, .csv or .jsonl file with texts and labels")
+                )
             check_documents(request.source, request.bad_utf8)
         init_recognised(RecognisedFile(request.source, request.source, "folder of texts"), {}, request)
 
 
 def init_languages(request: InitRequest, layout: "FolderLayout") -> None:
     """Write the recipe of a translator for a folder of files in two languages."""
-    if request.choice.task not in (None, "translation") or request.choice.columns:
+    if request.choice.columns:
+        raise InputError(f"{request.source}: contains texts and their translations, not tables; {NO_COLUMNS}")
+    if request.choice.task not in (None, "translation"):
         raise InputError(
             f"{request.source}: contains texts and their translations, which only --task translation can use"
         )
@@ -282,7 +295,9 @@ def init_languages(request: InitRequest, layout: "FolderLayout") -> None:
 
 def init_classes(request: InitRequest, layout: "FolderLayout") -> None:
     """Write the recipe of a classifier for a folder with one folder of texts per class."""
-    if request.choice.task not in (None, "classification") or request.choice.columns:
+    if request.choice.columns:
+        raise InputError(f"{request.source}: contains one folder of texts per class, not tables; {NO_COLUMNS}")
+    if request.choice.task not in (None, "classification"):
         raise InputError(
             f"{request.source}: contains one folder of texts per class, which only --task classification can use"
         )
@@ -452,10 +467,18 @@ def interpret_table(file: RecognisedFile, columns: "list[Column]", request: Init
     choice, shape = request.choice, file.shape
     if choice.task in ("tagging", "span_qa"):
         raise wrong_task(file, request)
+    single = one_class(columns)
+    if choice.task == "classification" and single and choice.target in (None, single.name):
+        others = [column for column in columns if column.is_label and column is not single and not column.is_id]
+        if choice.target or not others:
+            raise InputError(
+                f"{file.source}: all labels in {single.name!r} are {next(iter(single.values))!r}, but classification "
+                "needs at least two classes; add texts of another class"
+                + (", or choose another column with --target-field" if others else "")
+            )
     best, second, certainty = choose_task(columns, choice, str(file.source))
     if shape and shape.kind in CERTAINTY_OF_LINES:
         second, certainty = TaskChoice("language_model"), "certain" if choice.task else CERTAINTY_OF_LINES[shape.kind]
-    single = one_class(columns)
     if choice.task is None and best.task in OF_ONE_TEXT and choice.source is None and single:
         raise InputError(
             f"{file.source}: all labels in {single.name!r} are {next(iter(single.values))!r}, but classification needs "

@@ -253,7 +253,7 @@ def predict_files(
     rows = None
     table = (source or Path(names[0])) if len(names) + bool(source) == 1 else None
     if table and is_table(table):  # the output has all columns of a table that is the only input
-        lines = [file.line or 0 for file in rows_of_files(table, loaded.recipe, column)]
+        lines = [file.line or 0 for file in rows_of_files(table, loaded.recipe, column, has_option=bool(source))]
         columns = names_of_cells(table, lines[0])
         cells = dict(every_row(table, columns))
         file_rows = (WholeRow(line, (), cells[line]) for line in lines)

@@ -81,7 +81,7 @@ def analogy(
     if bool(words) == (questions is not None):
         raise InputError("give either three words, such as king man woman, or --questions FILE")
     if words and len(words) != 3:
-        raise InputError(f"an analogy needs three words, A B C, but got {len(words)}")
+        raise InputError(f"an analogy needs three words, A B C, but got {len(words)}; give three, or --questions FILE")
     space = space_of(model)
     if words:
         first, second, third = words

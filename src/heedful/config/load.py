@@ -127,9 +127,10 @@ def recipe_file(path: Path) -> Path:
         return path / FILE
     if path.is_dir():
         if any((path / name).exists() for name in ("checkpoints", "log.jsonl", "manifest.json")):
+            run = next((str(folder) for folder in (path, path.parent) if (folder / "checkpoints").is_dir()), "RUN")
             raise InputError(
                 f"{path}: is a run or a model, not a recipe; give the recipe that it was trained with (`heedful train "
-                f"RECIPE --out {path}` resumes a run)"
+                f"RECIPE --out {run}` resumes a run)"
             )
         inner = next((child for child in sorted(path.iterdir()) if is_recipe(child)), None)
         remedy = f"give {inner}" if inner else "give a recipe folder or a TOML file"

@@ -24,12 +24,16 @@ T = TypeVar("T")
 REGISTRIES: dict[str, Registry[type]] = {"model.architecture": ARCHITECTURES, "task": TASKS}  # by recipe key
 
 
-def check_task_name(name: str) -> None:
-    """Raise an InputError unless a task is built in, comes from an installed package, or is named as "module:Class"."""
+def check_task_name(name: str, place: str | None = None) -> None:
+    """Raise an InputError unless a task is built in, comes from an installed package, or is named as "module:Class".
+
+    The error begins with `place`, or with the recipe's key if it is None.
+    """
     if name not in TASKS and ":" not in name:
         near = get_close_matches(name, TASKS)
         hint = f"did you mean {either(near)}?" if near else f"choose one of {', '.join(TASKS)}"
-        raise InputError(f'task = "{name}": unknown task; {hint}')
+        place = place or f'task = "{name}"'
+        raise InputError(f"{place}: unknown task; {hint}")
 
 
 def find_class(key: str, name: str) -> type | None:

@@ -192,7 +192,8 @@ def _remedy(key: str, kind: str, value: Any, choices: list[str], other_names: Ma
     if kind in ("int_type", "float_type") and isinstance(value, str) and _NUMBER.fullmatch(value):
         return f"write {value} without quotes"
     other = [name for name in [other_names.get(str(value).lower())] if name in choices]
-    close = other or get_close_matches(str(value), choices, n=1)
+    same = [name for name in choices if name.lower() == str(value).lower()]
+    close = other or same or get_close_matches(str(value), choices, n=1)
     return f'did you mean "{close[0]}"?' if close else ""
 
 
@@ -214,6 +215,10 @@ def _refusal(problems: list[Problem], where: str, locations: Mapping[str, str]) 
 
 
 def _location(key: str, where: str, locations: Mapping[str, str]) -> str:
+    if key not in locations:  # a table may exist only because of an override of one of its keys
+        inside = [place for name, place in locations.items() if name.startswith(f"{key}.")]
+        if inside and all(place.startswith(OVERRIDES) for place in inside):
+            return inside[0]
     while key and key not in locations:
         key = key.rpartition(".")[0]
     return locations.get(key, where)

@@ -74,7 +74,10 @@ def read_model_bin(path: Path) -> ModelBin:
         with path.open("rb") as file:
             return _model_bin(_Reader(file, path))
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror or error}); check that {path.parent} is a model folder in "
+            "CTranslate2's format"
+        ) from error
 
 
 def read_specification(path: Path) -> str:

@@ -116,7 +116,10 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
     try:
         spec, order = specification(model)
     except InputError as error:
-        raise InputError(f"CTranslate2 supports audio models in Whisper's layout only: {error}") from error
+        raise InputError(
+            "of the models that read images, audio or video, CTranslate2 supports audio models in Whisper's layout "
+            f"only: {error}"
+        ) from error
     recipe, tokenizer = model.recipe, model.tokenizers.target
     new_ids = {old: new for new, old in enumerate(order)}
     tokens = SpeechTokens.of(tokenizer)

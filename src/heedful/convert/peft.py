@@ -182,6 +182,9 @@ def settings_of(
 
 def with_adapter(model: Model, names: Names, folder: Path) -> Model:
     """Add the updates of a PEFT adapter to the weights of a converted model."""
+    if not (folder / SETTINGS).is_file():
+        problem = f"contains no {SETTINGS}" if folder.is_dir() else "no such folder"
+        raise InputError(f"{folder}: {problem}; give the folder of a PEFT LoRA adapter")
     settings, weights = read_config(folder, SETTINGS), dict(model.weights)
     check_settings(settings, folder)
     for module, (a, b) in updates_in(folder):
@@ -215,7 +218,9 @@ def updates_in(folder: Path) -> Iterator[tuple[str, tuple[Tensor, Tensor]]]:
     try:
         tensors = load_file(path)
     except Exception as error:
-        raise InputError(f"{path}: is missing, or is not a readable safetensors file ({error})") from error
+        raise InputError(
+            f"{path}: is missing, or is not a readable safetensors file ({error}); download it again"
+        ) from error
     matches = {name: re.fullmatch(rf"{re.escape(PREFIX)}(.+)\.lora_([AB])\.weight", name) for name in sorted(tensors)}
     if others := [name for name, match in matches.items() if match is None]:
         raise InputError(

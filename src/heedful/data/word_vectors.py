@@ -139,6 +139,10 @@ def _text_entries(rows: Iterable[bytes], path: Path, first: int, size: int | Non
             with np.errstate(over="ignore"):  # numbers that are too large become infinite, which `entries` rejects
                 vector = np.array(fields[-size:], dtype=np.float32)
         except ValueError as error:
+            if number == first == 1 and not any(map(_is_number, fields)):
+                raise InputError(
+                    f"{path}, line 1: is not a word followed by numbers; is it a word vector file?"
+                ) from error
             wrong = next(field for field in fields[-size:] if not _is_number(field)).decode("utf-8", errors="replace")
             problem = f'expected a word followed by {counted(size, "numbers")}, but found "{wrong}"'
             raise InputError(f"{path}, line {number}: {problem}") from error

@@ -13,13 +13,16 @@ from pathlib import Path
 from heedful.wording import either
 
 CHECK = "check the path"
+MARKS = ("heedful.lock", "manifest.json")  # are in run folders, and in folders of models and prepared data
 MAX_NAMES = 10_000  # maximum number of names in a folder that are compared
 
 
 def no_file(path: Path, remedy: str = CHECK) -> str:
     """Return a message that says why a path is not a file and what to do: `remedy`, unless a similar name exists."""
     if os.path.isdir(path):
-        inside = next((child for child in _inside(path) if os.path.isfile(child)), None)
+        # The files of a run or a model, such as its lock, are not what the user is looking for.
+        children = [] if any(os.path.isfile(path / name) for name in MARKS) else _inside(path)
+        inside = next((child for child in children if os.path.isfile(child)), None)
         return f"{path}: is a folder; give a file in it" + (f", such as {inside}" if inside else "")
     return f"{path}: no such file; {likely(path, remedy)}"
 

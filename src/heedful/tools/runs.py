@@ -35,6 +35,7 @@ from heedful.storage.complete_folder import (
 from heedful.storage.disk import DISK
 from heedful.storage.paths import no_folder
 from heedful.training.logger import LOG, TIMINGS, VALID, has_damaged_lines, logged_scores, records
+from heedful.wording import either
 
 if TYPE_CHECKING:
     from heedful.tasks.task import Scores
@@ -78,8 +79,8 @@ def require_run(folder: Path, *, idle: bool = False) -> None:
     if not folder.is_dir():
         raise InputError(no_folder(folder, "`heedful runs list FOLDER` lists the runs below FOLDER"))
     if not is_run(folder):
-        inside = next((path for path in sorted(folder.iterdir()) if is_run(path)), None)
-        remedy = f"give {inside}" if inside else "`heedful runs list FOLDER` lists the runs below FOLDER"
+        near = [path for path in sorted(folder.iterdir()) if is_run(path)] or [folder.parent] * is_run(folder.parent)
+        remedy = f"give {either(near)}" if near else "`heedful runs list FOLDER` lists the runs below FOLDER"
         raise InputError(f"{folder}: not a run folder; {remedy}")
     if idle and is_claimed(folder):
         raise InputError(f"{folder}: is still being trained; wait until training ends")

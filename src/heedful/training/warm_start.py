@@ -368,8 +368,9 @@ def weights_of(start: LoadedModel, model: Model) -> dict[str, Tensor]:
     if SEGMENTS in values and not model.has_segments:
         if start.recipe.model.learned_positions is None:
             raise InputError(
-                f"{start.path}: a model without segments can reuse its segment embeddings only with learned "
-                f'positions, but it has positions = "{start.recipe.model.positions}"; start from one with segments = 0'
+                f"{start.path}: this model has segment embeddings, which a model without segments can start from only "
+                f'if positions are learned, but it has positions = "{start.recipe.model.positions}"; start from one '
+                "with segments = 0"
             )
         values[POSITIONS] = values[POSITIONS] + values[SEGMENTS][0]
     return values

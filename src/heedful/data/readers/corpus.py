@@ -203,6 +203,8 @@ def _rows_of_two_files(source: Path, target: Path, fields: Fields, bad_utf8: Bad
 def _drift_hint(source: Path, target: Path, count: int) -> str:
     import numpy as np
 
+    if not count:
+        return "Check the empty file."
     source_lengths, target_lengths = (
         np.fromiter(map(len, islice(read_lines(path, bad_utf8="replace"), count)), np.float64, count)
         for path in (source, target)

@@ -223,6 +223,10 @@ def decode_utf8(raw: bytes, name: str, line: int, bad_utf8: BadUtf8 | None) -> s
         else:
             problem = f"{name}, line {line}, byte {error.start + 1}: 0x{raw[error.start]:02X} is not valid UTF-8"
             remedy = "convert the file, for example with `iconv -f LATIN1 -t UTF-8`"
+            if b"\0" in raw:
+                remedy = (
+                    "it is probably not a text file, because the line contains a NUL byte; give a text file in UTF-8"
+                )
         hint = (
             '. In a recipe, data.bad_utf8 = "skip" (`heedful init --bad-utf8 skip`) skips such lines, and "replace" '
             "inserts U+FFFD for invalid bytes"

@@ -230,6 +230,10 @@ def no_task_error(columns: Sequence[Column], request: TaskChoice, name: str) -> 
             "from image files: write each image to a file in a folder for its class, as recipes/mnist/unpack.py does, "
             "and give their parent folder"
         )
+    if all(column.lists for column in columns):
+        return InputError(
+            f"{table}, but no text, and no dialogues with replies; give a table with a column of texts or of dialogues"
+        )
     if not input_texts(columns, request, most=2):
         return InputError(
             f"{name}: no column seems to be text: it has {list_columns(columns)}; choose one with --source-field"
@@ -239,7 +243,13 @@ def no_task_error(columns: Sequence[Column], request: TaskChoice, name: str) -> 
             f"{table}; {request.target!r} does not suit --task {request.task}: choose another column with "
             "--target-field, or leave --task out"
         )
-    return InputError(f"{table}; the task is unclear: give --task, --source-field and --target-field")
+    remedy = "the task is unclear: give --task, --source-field and --target-field"
+    if request.task:
+        remedy = (
+            f"which of them --task {request.task} should use is unclear: give --source-field and --target-field, or "
+            "leave --task out"
+        )
+    return InputError(f"{table}; {remedy}")
 
 
 def one_class(columns: Sequence[Column]) -> Column | None:
