@@ -69,7 +69,7 @@ def accuracy(variant: str, depth: int, learning_rate: float, seed: int, updates:
 def main() -> None:
     options = arguments(__doc__, seeds=3)
     updates = 3 if options.quick else UPDATES
-    depths = dict(zip(DEPTHS, QUICK_DEPTHS if options.quick else DEPTHS, strict=True))
+    depths: dict[int, int] = dict(zip(DEPTHS, QUICK_DEPTHS if options.quick else DEPTHS, strict=True))
     seeds = range(options.seeds)
     accuracies = {}  # of the seeds, by variant, depth and learning rate
     for depth, layers in depths.items():

@@ -180,5 +180,5 @@ def test_sizes_are_those_of_the_finite_numbers():
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path):
-    with pytest.raises(InputError, match="not a run folder"):
+    with pytest.raises(InputError, match="contains no checkpoints"):
         replay(tmp_path, 3, QUIET)

@@ -28,7 +28,7 @@ from heedful.config.load import recipe_to_dict
 from heedful.config.schema import CorpusConfig, DataConfig, TokenizerConfig
 from heedful.errors import InputError
 from heedful.storage.atomic import write_folder
-from heedful.storage.complete_folder import json_bytes
+from heedful.storage.complete_folder import json_bytes, manifest_bytes
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
@@ -211,7 +211,7 @@ def test_a_folder_of_models_names_them(model_folder: Path, tmp_path: Path) -> No
         find_model(tmp_path / "all")
     data = tmp_path / "all/data/train-0"
     data.mkdir(parents=True)
-    (data / "manifest.json").write_text('{"kind": "data"}')
+    (data / "manifest.json").write_bytes(manifest_bytes({}, {"kind": "data"}))
     (tmp_path / "all/heedful.lock").touch()
     shutil.copytree(model_folder, tmp_path / "all/model")
     for folder in (data, data.parent):

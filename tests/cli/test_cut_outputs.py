@@ -178,4 +178,4 @@ def test_nothing_is_said_where_nothing_is_cut():
     assert cut.line(DecodeConfig(), None) is None
     cut.count(complete=False)
     assert "1 of 2 outputs" in (cut.line(DecodeConfig(), None) or "")
-    assert "37 positions that the model has learned" in (cut.line(DecodeConfig(), 37) or "")
+    assert "never more than the model's 37 positions" in (cut.line(DecodeConfig(), 37) or "")

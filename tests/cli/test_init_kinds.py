@@ -285,7 +285,7 @@ def test_a_line_of_millions_is_named_and_changes_nothing(here: Path) -> None:
     ("arguments", "message"),
     [
         (["nowhere.txt"], "nowhere.txt: no such file or folder"),
-        (["reviews.tsv", "--task", "ranking"], r"--task ranking: .* docs/how-to/ranking-summaries-dialogue\.md"),
+        (["reviews.tsv", "--task", "ranking"], r"--task ranking: .* Search, summaries and dialogue"),
         (["book.txt", "--task", "translation"], "is running text without labels or translations; give a second file"),
         (["book.txt", "--task", "classification"], r"a \.tsv, \.csv or \.jsonl file with texts and labels"),
         (["book.txt", "--source-field", "text"], r"book\.txt: has no columns"),

@@ -60,7 +60,7 @@ def test_an_answer_is_cut_from_the_text_behind_the_tab(model):
     (answer,) = map(json.loads, invoke("predict", "--model", model, "--json", stdin=asked).stdout.splitlines())
     assert "ada saw  byron!"[answer["begin"] : answer["end"]] == answer["answer"]
     assert invoke("predict", "--model", model, stdin=asked).stdout == answer["answer"] + "\n"
-    with pytest.raises(InputError, match="input, line 2: 'saw ada\\?' is a question without a text"):
+    with pytest.raises(InputError, match="input 2: 'saw ada\\?' is a question without a text"):
         invoke("predict", "--model", model, stdin=f"{asked}\nsaw ada?")
 
 

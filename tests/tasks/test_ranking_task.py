@@ -173,7 +173,7 @@ def test_a_long_text_loses_its_end(tmp_path):
 
 def test_a_translator_cannot_rank(tmp_path):
     write_matching(tmp_path)
-    with pytest.raises(InputError, match=r'task = "ranking" needs model\.family = encoder or decoder'):
+    with pytest.raises(InputError, match=r'task = "ranking" needs model\.family = "encoder" or "decoder"'):
         learned(recipe(tmp_path, task="ranking"), tmp_path / "run")
 
 

@@ -99,7 +99,7 @@ def test_a_batch_that_holds_all_training_data_is_told_of(accumulate, batches, sa
     train_config = TrainConfig(batch_tokens=100_000, accumulate=accumulate)
     line = fit.whole_epoch_line(train_config, [np.arange(3)] * batches)
     assert bool(line) == said
-    assert not said or f", {3 * batches} examples or windows, because all of it fits into train.batch_tokens" in line
+    assert not said or f", {3 * batches} examples, because all of it fits into train.batch_tokens" in line
 
 
 @pytest.mark.parametrize("task", ["language_model", "masked_lm", "classification", "regression"])

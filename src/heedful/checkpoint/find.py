@@ -3,7 +3,6 @@
 This module does not import torch.
 """
 
-import json
 import logging
 import shlex
 from collections.abc import Sequence
@@ -16,8 +15,8 @@ from pathlib import Path
 from heedful.checkpoint.hub import download, is_hub_name
 from heedful.checkpoint.run_layout import BEST, CHECKPOINTS, LOCK, checkpoint_folders, read_best, step_of
 from heedful.config.load import FILE
-from heedful.errors import InputError
-from heedful.storage.complete_folder import MANIFEST, Manifest
+from heedful.errors import HeedfulError, InputError
+from heedful.storage.complete_folder import MANIFEST, Manifest, read_manifest
 from heedful.storage.paths import first_missing, near_paths
 from heedful.wording import either
 
@@ -103,9 +102,8 @@ def model_in(folder: Path) -> Path | None:
 
 def _is_data(folder: Path) -> bool:
     """Return True if a folder with a manifest contains prepared data, not a model."""
-    with suppress(OSError, ValueError):
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        return isinstance(manifest, dict) and manifest.get("kind") == "data"
+    with suppress(HeedfulError):  # a damaged manifest, which is reported when the model is loaded
+        return read_manifest(folder).facts.get("kind") == "data"
     return False
 
 

@@ -86,6 +86,9 @@ def replay(
     from rich.console import Console
 
     from heedful.tools.replay import replay as compute
+    from heedful.tools.runs import require_run
+
+    require_run(run)
 
     replayed = compute(run, update, Console(stderr=True), data)
     typer.echo(json.dumps(asdict(replayed)) if as_json else "\n".join(replay_lines(replayed)))

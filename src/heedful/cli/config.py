@@ -51,8 +51,8 @@ def recipe_or_preset(name: str, overrides: list[str], data: Path | None = None) 
     if name in PRESETS:
         return load_preset(name, overrides)
     near = [preset for preset in PRESETS if name in preset][:3] or get_close_matches(name, PRESETS)
-    hint = f", such as {either(near)}" if near else " (`heedful config presets` lists them)"
-    remedy = f"give a TOML file, a folder with config.toml, or a preset{hint}"
+    hint = f", such as {either(near)}" if near else ""
+    remedy = f"give a TOML file, a folder with config.toml, or a preset{hint} (`heedful config presets` lists them)"
     raise InputError(f"{name}: no such recipe; {likely(Path(name), remedy, is_recipe)}")
 
 

@@ -110,7 +110,7 @@ def input_lines(texts: list[str] | None, source: Path | None) -> Iterable[str]:
 
 def place_of(source: Path | None, line: int) -> str:
     """Return where a line of the input is, for messages: its file, if there is one, and its number from 1."""
-    return f"{source or 'input'}, line {line:,}"
+    return f"{source}, line {line:,}" if source else f"input {line:,}"
 
 
 @dataclass(frozen=True)

@@ -44,10 +44,9 @@ if TYPE_CHECKING:
 QUERY_COLUMN = "query"  # name of the column for input lines, if the output is a table
 VECTOR_ENDINGS = (".jsonl", ".npy", ".npz")
 VECTORS_FROM = (
-    'Text vectors need a model for the task "ranking": train one on pairs of related texts (see '
-    "docs/how-to/ranking-summaries-dialogue.md), or convert a sentence encoder (heedful convert FOLDER --task ranking "
-    "--out MODEL)"
-    '. Image vectors need a model for the task "image_text_retrieval"'
+    'Text vectors need a model for the task "ranking": train one on pairs of related texts (see the page "Search, '
+    'summaries and dialogue" of the documentation), or convert a sentence encoder (heedful convert FOLDER --task '
+    'ranking --out MODEL). Image vectors need a model for the task "image_text_retrieval"'
 )
 
 

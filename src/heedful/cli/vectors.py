@@ -231,8 +231,8 @@ def table_of(model: str) -> "VectorTable":
         return loaded.use_as(WordVectors).table
     except InputError as error:
         raise InputError(
-            f'{error}. Word vectors need a model for the task "word_vectors" (see docs/how-to/word-vectors.md), or a '
-            "file of word vectors"
+            f'{error}. Word vectors need a model for the task "word_vectors" (see the page "Word vectors" of the '
+            "documentation), or a file of word vectors"
         ) from error
 
 

@@ -21,9 +21,9 @@ from heedful.machine import prepare_process
 from heedful.machine.process import preserve_rng_state
 from heedful.optim import clip_gradients
 from heedful.progress import ProgressReporter, printer
+from heedful.storage.paths import no_folder
 from heedful.tasks import find_task
 from heedful.tasks.task import Batch
-from heedful.tools.runs import require_run
 from heedful.training.logger import logged_norm
 from heedful.training.resume import check_state
 from heedful.training.trainer import Trainer
@@ -90,8 +90,9 @@ def open_run(folder: Path, update: int, console: Console, data_root: Path | None
     checkpoints = Checkpoints(folder, keep_last=1)
     newest, saved = checkpoints.load_until(max(checkpoints.steps(), default=0)), checkpoints.load_until(update - 1)
     if newest is None:
-        require_run(folder)
-        raise InputError(f"{folder}: contains no checkpoints; give a run with at least one")
+        if not folder.is_dir():
+            raise InputError(no_folder(folder, "`heedful runs list FOLDER` lists the runs below FOLDER"))
+        raise InputError(f"{folder}: contains no checkpoints; give a run folder, which `heedful train` creates")
     # A run that stopped without saving is at most `save_every` updates after its newest checkpoint.
     last = min(newest.step + newest.recipe.train.save_every, newest.recipe.train.max_updates)
     if update > last:

@@ -87,10 +87,16 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed_changes: Collectio
         shown = list(problems.values())[:MAX_SHOWN]
         more = [f"and {len(problems) - MAX_SHOWN} more"] * (len(problems) > MAX_SHOWN)
         listed = "; ".join([*shown, *more])
-        error = ChangedSettings(
+        message = (
             f"the run cannot resume with different settings: {listed}. "
             f"Use the old {old}, {accept}or start a new run with a different --out"
         )
+        if recipe.train.max_updates is not None and saved.step >= recipe.train.max_updates:
+            message = (
+                f"the run finished at update {saved.step:,}, with different settings: {listed}. "
+                "Start a new run with a different --out, or continue this one with a larger train.max_updates"
+            )
+        error = ChangedSettings(message)
         error.changes = listed
         raise error
     if data_digest(recipe) != saved.state["data"]:

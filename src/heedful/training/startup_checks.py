@@ -105,7 +105,7 @@ def whole_epoch_line(train: TrainConfig, batches: Sequence[np.ndarray]) -> str:
         return ""
     accumulated = f" with train.accumulate = {train.accumulate:,}" if train.accumulate > 1 else ""
     return (
-        f"each update reads all training data, {sum(map(len, batches)):,} examples or windows, because all of "
+        f"each update reads all training data, {sum(map(len, batches)):,} examples, because all of "
         f"it fits into train.batch_tokens = {train.batch_tokens:,}{accumulated}; for more updates per epoch, lower "
         "train.batch_tokens"
     )

@@ -261,7 +261,7 @@ class Column:
             "ids": self.is_id,
             "numbers": self.all_numbers,
         }
-        kind = next((kind for kind, holds in kinds.items() if holds), "other values")
+        kind = next((kind for kind, holds in kinds.items() if holds), "values")
         count = f"{len(self.values):,}" + "+" * (len(self.values) == MAX_VALUES)
         return f"{self.name!r} ({kind}, {count} distinct)"
 

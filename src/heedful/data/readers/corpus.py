@@ -210,11 +210,14 @@ def _drift_hint(source: Path, target: Path, count: int) -> str:
         for path in (source, target)
     )
     line = find_drift(source_lengths, target_lengths)
-    if line is None and count >= MIN_LINES and np.corrcoef(source_lengths, target_lengths)[0, 1] < MIN_CORRELATION:
+    if line is not None:
+        return f"The line lengths stop agreeing at about line {line:,}: look for a missing or extra line there."
+    if count < MIN_LINES:
+        return "Check that both are the right files, and complete."
+    varies = source_lengths.std() > 0 and target_lengths.std() > 0  # otherwise there is no correlation
+    if not varies or np.corrcoef(source_lengths, target_lengths)[0, 1] < MIN_CORRELATION:
         return "The lengths of their lines do not correspond: check that the files belong together."
-    if line is None:
-        return "The line lengths agree up to the end of the shorter file: check the end of the longer one."
-    return f"The line lengths stop agreeing at about line {line:,}: look for a missing or extra line there."
+    return "The line lengths correspond up to the end of the shorter file: check the end of the longer one."
 
 
 def find_drift(source_lengths: "np.ndarray", target_lengths: "np.ndarray") -> int | None:

@@ -53,7 +53,7 @@ def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
     if ending_of(source) not in TABLES or corpus.target is not None:
         raise InputError(
             f"{source}: {NOUNS[data.modality]} come from a folder with a subfolder for each class, or from one table "
-            f"({', '.join(TABLES)}) that gives a file in each row; see docs/how-to/images-and-audio.md"
+            f"({', '.join(TABLES)}) that gives a file in each row"
         )
     if not data.labelled:
         for line, (name,) in read_rows(corpus, data, (corpus.source_field,), report):

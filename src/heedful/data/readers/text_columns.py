@@ -103,8 +103,9 @@ def choose_columns(path: Path, request: TextRequest) -> ColumnChoice:
             many = len([column for column in columns if column.is_text]) > len(request.fields)
             why = "several columns may contain the text" if many else "no column seems to contain the text"
             doubt = f"it has no column {' or '.join(map(repr, request.fields))}, which the recipe names, and {why}"
+        are = "its columns are" if has_keys or has_header(path) else "without a header, its columns are numbered:"
         raise InputError(
-            f"{path}: {doubt}; its columns are {', '.join(map(str, columns[:12]))}. Name the column of the text with "
+            f"{path}: {doubt}; {are} {', '.join(map(str, columns[:12]))}. Name the column of the text with "
             f"{request.option}"
         )
     return ColumnChoice(texts, guessed=True)

@@ -22,7 +22,8 @@ TARGETS = {
     "regression": "numbers",
     "translation": "translations",
 }
-ELSEWHERE = "docs/how-to/ranking-summaries-dialogue.md"  # has recipes for tasks that `init` does not support
+# The page with recipes for tasks that `init` does not support.
+ELSEWHERE = 'the page "Search, summaries and dialogue" of the documentation'
 
 # Weight of a reading, by the evidence for it: the column's name, the end of the name, the contents, or the lack of
 # other columns. BARELY stands for hardly any evidence.
