@@ -87,9 +87,9 @@ def test_statistics_stand_on_standard_output(folder, text):
     ("line", "message"),
     [
         ("7 x", "^input 2: not a list of token ids; write integers"),
-        ("7 1e3", "line 2: not a list of token ids"),
-        ("7 999", "line 2: id 999 is not in the vocabulary, whose ids go from 0 to"),
-        ("-1", "line 2: id -1 is not in the vocabulary"),
+        ("7 1e3", "input 2: not a list of token ids"),
+        ("7 999", "input 2: id 999 is not in the vocabulary, whose ids go from 0 to"),
+        ("-1", "input 2: id -1 is not in the vocabulary"),
     ],
 )
 def test_lines_that_cannot_be_decoded_are_named(folder, line, message):
