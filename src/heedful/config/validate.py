@@ -185,6 +185,8 @@ def _remedy(key: str, kind: str, value: Any, choices: list[str], other_names: Ma
     """Suggest the correct spelling of a value if the mistake is a common one, such as a name from another toolkit."""
     if kind == "tuple_type" and isinstance(value, dict):
         return f"write [[{key}]] with two brackets"
+    if key == "data.train":
+        return "to change the file of its first table, set data.train.0.source"
     if kind == "int_type" and isinstance(value, float) and value.is_integer():
         return f"write {int(value)}"
     if kind == "bool_type" and str(value).lower() in _TRUTH:

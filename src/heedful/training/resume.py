@@ -94,7 +94,8 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed_changes: Collectio
         if recipe.train.max_updates is not None and saved.step >= recipe.train.max_updates:
             message = (
                 f"the run finished at update {saved.step:,}, with different settings: {listed}. "
-                "Start a new run with a different --out, or continue this one with a larger train.max_updates"
+                "Start a new run with a different --out; or, to train this one further, use its old settings with a "
+                "larger train.max_updates and --allow-change train.max_updates"
             )
         error = ChangedSettings(message)
         error.changes = listed

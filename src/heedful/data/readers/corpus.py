@@ -172,9 +172,9 @@ def _rows(corpus: CorpusConfig, data: DataConfig, fields: Fields) -> Iterator[Ra
     suffix = ending_of(corpus.source)
     if suffix not in TABLES:
         raise InputError(
-            f"{corpus.source}: only a file whose name ends in {either(TABLES)} (.gz, .bz2 or .xz may follow) can "
-            f"contain all of {', '.join(fields.names)}; if this is only text, give the file of labels or targets as "
-            "target"
+            f"{corpus.source}: only a file whose name ends in {either(TABLES)} (.gz, .bz2 or .xz may follow) can have "
+            f"the columns {' and '.join(map(repr, fields.names))}; if this file has only the texts, give the file with "
+            "the labels or targets as target (in `heedful evaluate`, with --reference)"
         )
     return TABLES[suffix](paths[0], fields, data.bad_utf8)
 

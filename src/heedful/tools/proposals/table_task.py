@@ -222,7 +222,7 @@ def no_task_error(columns: Sequence[Column], request: TaskChoice, name: str) -> 
     if request.task in TARGETS and not request.target:
         what = TARGETS[request.task]
         return InputError(
-            f"{name}: no column is clearly that of the {what}, which --task {request.task} needs; it has "
+            f"{name}: no column clearly contains the {what} that --task {request.task} needs; it has "
             f"{list_columns(columns)}. Name the column with --target-field, or leave --task out"
         )
     if len(columns) >= MIN_PIXELS and all(column.all_numbers for column in columns):
