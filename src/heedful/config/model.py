@@ -100,7 +100,7 @@ class TextModelConfig(ArchitectureConfig):
 
     pooler: Poolers = "dense"
     """Layer before the output of a classifier: `dense` is tanh(W x + b) as in BERT, `attention` is a learned weighted
-    mean that replaces `pooling`, and `none` is no layer."""
+    mean that replaces `pooling`, and `none` leaves it out."""
 
     @property
     def one_vocabulary(self) -> bool:
