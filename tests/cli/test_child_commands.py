@@ -129,7 +129,7 @@ def test_pairs_stand_in_one_line_with_a_tab_between(runs, tmp_path):
 MISTAKES = {
     "no gap": (("fill", "--model", "masked_lm", "T1a T1b"), r"'T1a T1b' has no gap; write \[MASK\]"),
     "too long": (("fill", "--model", "masked_lm", "[MASK]" + " T1a" * 19), "20 tokens|22 tokens"),
-    "two tabs": (("predict", "--model", "regression", "a\tb\tc"), "line 1: 3 texts separated by tabs"),
+    "two tabs": (("predict", "--model", "regression", "a\tb\tc"), "input 1: 3 texts separated by tabs"),
     "text and a file": (("predict", "--model", "regression", "a", "--input", "regression.toml"), "one of them"),
     "gaps and a file": (("fill", "--model", "masked_lm", GAPS, "--input", "regression.toml"), "one of them"),
     "text from a BERT": (("generate", "--model", "masked_lm", "T1a"), "masked language model.*`heedful fill`"),

@@ -213,7 +213,7 @@ def test_a_gpt2_that_came_in_goes_out_as_it_was(theirs, old, tmp_path):
 def test_a_fine_tuned_gpt2_goes_out_in_the_form_in_which_it_came(theirs, ours, tmp_path, frozen, monkeypatch):
     (tmp_path / "text.txt").write_text("\n".join(LINES))
     if not frozen:
-        monkeypatch.setattr("heedful.training.warm_start.silences", lambda _: ())
+        monkeypatch.setattr("heedful.training.warm_start.output_bias_to_freeze", lambda _: ())
     settings = make_recipe(
         {
             "task": "language_model",
@@ -259,7 +259,7 @@ def test_a_fine_tuned_gpt2_is_resumed_as_it_was_begun(ours, tmp_path, monkeypatc
         folder = tmp_path / f"run-{older}"
         with monkeypatch.context() as begun:
             if older:
-                begun.setattr("heedful.training.warm_start.silences", lambda _: ())
+                begun.setattr("heedful.training.warm_start.output_bias_to_freeze", lambda _: ())
             stop_after(3, begun)
             train(settings, folder)
         assert train(settings, folder) == Outcome(5, 0)

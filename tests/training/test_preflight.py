@@ -248,7 +248,7 @@ def test_the_folder_of_another_run_is_found(changed: Changed, text: Path) -> Non
     before = sorted((text / "run").rglob("*"))
     assert preflight(settings, text / "run") == settings
     other = replace(settings, model=replace(settings.model, dropout=0.3))
-    with pytest.raises(InputError, match=r"the run cannot resume with different settings: model\.dropout is 0\.3"):
+    with pytest.raises(InputError, match=r"the run finished at update 2, with different settings: model\.dropout is 0\.3"):
         preflight(other, text / "run")
     assert sorted((text / "run").rglob("*")) == before
     with pytest.raises(InputError, match="is not empty and is not a heedful run"):
@@ -266,4 +266,4 @@ def test_a_start_whose_weights_have_no_place_is_found(tmp_path: Path, text: Path
     torch.manual_seed(1)
     write_model(tmp_path / "bert", begun, pair, weights(find_task("masked_lm").build(begun, pair)))
     settings = changed(train={"start": str(tmp_path / "bert")}, model={"tie": "none"})
-    refused(settings, text, "can reuse its segment embeddings only with learned")
+    refused(settings, text, "can start from only if positions are learned")

@@ -84,7 +84,7 @@ def test_what_cannot_be_one_text_is_refused(recipe, tmp_path):
     cases = (
         ((), r"has no training text; add a \[\[data\.train\]\]"),
         ((CorpusConfig(source="train.txt", weight=2.0),), "train.txt: weight = 2.0; running text is read once"),
-        ((CorpusConfig(source="blank.txt"),), "blank.txt: no texts are left"),
+        ((CorpusConfig(source="blank.txt"),), "blank.txt: contains no texts"),
         ((CorpusConfig(source="lost.txt"),), "lost.txt"),
     )
     for train, message in cases:
