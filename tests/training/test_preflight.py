@@ -248,7 +248,9 @@ def test_the_folder_of_another_run_is_found(changed: Changed, text: Path) -> Non
     before = sorted((text / "run").rglob("*"))
     assert preflight(settings, text / "run") == settings
     other = replace(settings, model=replace(settings.model, dropout=0.3))
-    with pytest.raises(InputError, match=r"the run finished at update 2, with different settings: model\.dropout is 0\.3"):
+    with pytest.raises(
+        InputError, match=r"the run finished at update 2, with different settings: model\.dropout is 0\.3"
+    ):
         preflight(other, text / "run")
     assert sorted((text / "run").rglob("*")) == before
     with pytest.raises(InputError, match="is not empty and is not a heedful run"):
