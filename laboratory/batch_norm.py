@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import torch
 import torch.nn.functional as F
 from models import BLUE, BROWN, train
-from order import TEST_ROWS, TRANSFORMER, VOCABULARY, texts
+from order import TEST_ROWS, TRANSFORMER, VOCABULARY, logits, texts
 from report import arguments, check, publish
 from torch import Tensor, nn
 
@@ -43,10 +43,6 @@ def build(kind: str, seed: int) -> TextClassifier:
             parent, _, attribute = name.rpartition(".")
             setattr(model.get_submodule(parent), attribute, BatchNorm(TRANSFORMER.d_model))
     return model
-
-
-def logits(model: TextClassifier, tokens: Tensor) -> Tensor:
-    return model(tokens, torch.ones_like(tokens, dtype=torch.bool))
 
 
 @torch.no_grad()

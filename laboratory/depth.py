@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
-from models import train
-from order import TEST_ROWS, TRANSFORMER, VOCABULARY, texts
+from models import train, warm_up
+from order import TEST_ROWS, TRANSFORMER, VOCABULARY, logits, texts
 from report import arguments, check, publish
 
 from heedful.architectures.heads import TextClassifier
@@ -41,7 +41,7 @@ def build(variant: str, depth: int, seed: int) -> TextClassifier:
 def loss_of(model: TextClassifier) -> torch.Tensor:
     """Return the loss of new texts."""
     tokens, classes = texts(ROWS)
-    return F.cross_entropy(model(tokens, torch.ones_like(tokens, dtype=torch.bool)), classes)
+    return F.cross_entropy(logits(model, tokens), classes)
 
 
 def first_gradient(variant: str, depth: int, seed: int) -> float:
@@ -56,14 +56,12 @@ def accuracy(variant: str, depth: int, learning_rate: float, seed: int, updates:
     """Train a model, its learning rate warmed up linearly; return its accuracy on new texts."""
     model = build(variant, depth, seed)
     optimizer = torch.optim.Adam(model.parameters(), learning_rate)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda update: min(1.0, (update + 1) / WARMUP))
-    optimizer.register_step_post_hook(lambda *_: schedule.step())
+    warm_up(optimizer, WARMUP)
     train(optimizer, lambda: loss_of(model), updates)
     model.eval()
     tokens, classes = texts(TEST_ROWS)
     with torch.no_grad():
-        logits = model(tokens, torch.ones_like(tokens, dtype=torch.bool))
-    return float((logits.argmax(1) == classes).float().mean())
+        return float((logits(model, tokens).argmax(1) == classes).float().mean())
 
 
 def main() -> None:

@@ -33,6 +33,12 @@ def classifier(name: str, width: int, vocabulary: int, classes: int) -> TextClas
     return TextClassifier(MODELS[name](width), vocabulary, classes)
 
 
+def warm_up(optimizer: torch.optim.Optimizer, updates: int) -> None:
+    """Let the learning rate increase linearly for so many updates."""
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda update: min(1.0, (update + 1) / updates))
+    optimizer.register_step_post_hook(lambda *_: schedule.step())
+
+
 def train(optimizer: torch.optim.Optimizer, loss: Callable[[], Tensor], updates: int) -> None:
     """Make so many updates; `loss` draws a batch and returns its loss."""
     for _ in range(updates):

@@ -42,23 +42,25 @@ def texts(count: int) -> tuple[Tensor, Tensor]:
     return tokens, (positions[:, 0] < positions[:, 1]).long()
 
 
+def logits(model: TextClassifier, tokens: Tensor) -> Tensor:
+    """Compute the logits of texts without padding."""
+    return model(tokens, torch.ones_like(tokens, dtype=torch.bool))
+
+
 def accuracy_and_change(name: str, seed: int, updates: int) -> tuple[float, float]:
     """Train a model; return its accuracy on new texts, and the mean change of its logits when words are shuffled."""
     torch.manual_seed(seed)
     model = TextClassifier(MODELS[name], VOCABULARY, 2)
 
-    def logits(tokens: Tensor) -> Tensor:
-        return model(tokens, torch.ones_like(tokens, dtype=torch.bool))
-
     def loss() -> Tensor:
         tokens, classes = texts(ROWS)
-        return F.cross_entropy(logits(tokens), classes)
+        return F.cross_entropy(logits(model, tokens), classes)
 
     train(torch.optim.Adam(model.parameters(), 3e-3), loss, updates)
     model.eval()
     tokens, classes = texts(TEST_ROWS)
     with torch.no_grad():
-        original, shuffled = logits(tokens), logits(tokens[:, torch.randperm(LENGTH)])
+        original, shuffled = logits(model, tokens), logits(model, tokens[:, torch.randperm(LENGTH)])
     return float((original.argmax(1) == classes).float().mean()), float((original - shuffled).abs().mean())
 
 

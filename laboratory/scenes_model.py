@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from models import train
+from models import train, warm_up
 from torch import Tensor
 
 from heedful.architectures.transformer.masked_models import MaskedLanguageModel
@@ -61,8 +61,7 @@ def trained(data: Corpus, seed: int, updates: int) -> MaskedLanguageModel:
     """Train a model to predict masked words."""
     model = build(data, seed)
     optimizer = torch.optim.Adam(model.parameters(), LEARNING_RATE)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda update: min(1.0, (update + 1) / WARMUP))
-    optimizer.register_step_post_hook(lambda *_: schedule.step())
+    warm_up(optimizer, WARMUP)
 
     def loss() -> Tensor:
         numbers = torch.randint(len(data.training), (ROWS,)).tolist()

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import torch
 import torch.nn.functional as F
 from models import BLUE, BROWN, train
-from order import TEST_ROWS, TRANSFORMER, VOCABULARY, texts
+from order import TEST_ROWS, TRANSFORMER, VOCABULARY, logits, texts
 from report import arguments, check, publish
 from torch import Tensor
 
@@ -20,10 +20,6 @@ SIZES = (32, 128, 512)  # d_k, of the only head
 LEARNING_RATES = (3e-4, 1e-3)
 ROWS, STEP, STEPS = 32, 25, 12  # texts in an update; the model is tested after each STEP updates
 LEARNED = 0.95  # accuracy
-
-
-def logits(model: TextClassifier, tokens: Tensor) -> Tensor:
-    return model(tokens, torch.ones_like(tokens, dtype=torch.bool))
 
 
 def learning(size: int, scaled: bool, rate: float, seed: int, steps: int) -> dict[str, float]:

@@ -216,12 +216,6 @@ def name_options(message: str, arguments: Sequence[str]) -> str:
             message = message.replace(f"set {key} = true", f"leave out {option}")
     for copy, original in COPIED.items():
         message = message.replace(copy, original)
-    if "evaluate" in arguments and "--source" in arguments:  # the test set is not the recipe's
-        fields = ("source_field", "target_field", "pair_field")
-        own, options = ("{} and {} (and {})".format(*names) for names in (fields, map(option_of, fields)))
-        message = message.replace(f"Set {own}", f"Set {options}")
-        remedies = "fix it, remove the example, or add the label to data.labels", "fix it, or remove the example"
-        message = message.replace(*remedies)
     return message
 
 

@@ -22,6 +22,7 @@ from heedful.data.readers.files import (
 )
 from heedful.data.readers.rows import (
     READERS,
+    SET_COLUMNS,
     USUAL_FIELDS,
     Fields,
     RawRow,
@@ -159,7 +160,7 @@ def _line_of_header(corpus: CorpusConfig, data: DataConfig, fields: Fields) -> i
     if has_more and tuple(fields.names) in USUAL_FIELDS and names[0].lower() in ("", *OTHER_NAMES):
         raise InputError(
             f"{corpus.source}: its header suggests that {names[0]!r} is read as the text; the first line has "
-            f"{', '.join(map(repr, cells or ()))}. Set source_field and target_field (and pair_field) to these "
+            f"{', '.join(map(repr, cells or ()))}. {SET_COLUMNS} to these "
             "names, or to column numbers from 1"
         )
     return line

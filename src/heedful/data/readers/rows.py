@@ -127,6 +127,9 @@ def width(lines: Iterable[str], separator: str) -> int:
 # In a table without a header, these names stand for the first columns.
 USUAL_FIELDS = (("source",), ("source", "target"), ("source", "pair"), ("source", "pair", "target"))
 
+# The recipe's keys; `heedful evaluate` has options for the columns of another test set.
+SET_COLUMNS = "Set source_field and target_field (and pair_field), or the options with these names,"
+
 JSON_KINDS = {
     bool: "boolean",
     int: "number",
@@ -186,7 +189,7 @@ def rows_of_table(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[Raw
         if max(columns) >= width:
             raise InputError(
                 f"{path}, line {line}: has {counted(len(cells), 'columns')}, but column {max(columns) + 1} is needed; "
-                f"columns are separated by {separator_of(path, bad_utf8)}. Set source_field and target_field to "
+                f"columns are separated by {separator_of(path, bad_utf8)}. {SET_COLUMNS} to "
                 "existing columns"
             )
         if not max(columns) < len(cells) <= width:
@@ -282,7 +285,7 @@ def _columns(first_row: list[str], names: Sequence[str], path: Path) -> tuple[li
         else:
             raise InputError(
                 f"{path}: no column is named {name!r}{hint_of_name(name, first_row)}; the first line has "
-                f"{', '.join(map(repr, first_row[:20]))}. Set source_field and target_field (and pair_field) to these "
+                f"{', '.join(map(repr, first_row[:20]))}. {SET_COLUMNS} to these "
                 "names, or to column numbers from 1"
             )
     return columns, is_header
@@ -331,7 +334,7 @@ def _text_of(values: dict[str, object], key: str, fields: Fields, first_keys: Se
     name = find_name(key, list(values))
     if name is None:
         keys = ", ".join(map(repr, list(values)[:20])) or "none"
-        remedy = "Set source_field and target_field (and pair_field) to these keys"
+        remedy = f"{SET_COLUMNS} to these keys"
         if find_name(key, first_keys) is not None:
             remedy = "Add the key, or remove the line"
         raise InputError(f"{location}: no key {key!r}{hint_of_name(key, list(values))}; it has {keys}. {remedy}")
