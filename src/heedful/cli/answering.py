@@ -1,4 +1,4 @@
-"""What commands that run a predictor share: they read inputs, pass them to the predictor, and write its answers.
+"""Shared steps of the commands that run a predictor: read inputs, pass them to it, and write its answers.
 
 A command declares its options, loads a predictor, and describes in an `AnswerForm` how the predictor's answers are
 written.

@@ -89,7 +89,6 @@ def replay(
     from heedful.tools.runs import require_run
 
     require_run(run)
-
     replayed = compute(run, update, Console(stderr=True), data)
     typer.echo(json.dumps(asdict(replayed)) if as_json else "\n".join(replay_lines(replayed)))
 

@@ -135,7 +135,7 @@ def served_name(model: str) -> str:
 
 
 class FirstPage(NamedTuple):
-    """What the live page opens with: the text or file to inspect, and a sample for measuring attention heads."""
+    """Initial content of the live page: the text or file to inspect, and a sample for measuring attention heads."""
 
     query: dict[str, str]  # text, target and beam
     file: tuple[str, bytes] | None  # name and content of an image or audio file; None for a text

@@ -252,7 +252,7 @@ def alternative_fields(alternative: "Alternative", tokenizer: "Tokenizer") -> di
 
 @dataclass(frozen=True)
 class FolderTranslation:
-    """What a process needs to translate the files of a folder: the folders, the model and the search settings."""
+    """Arguments of a process that translates the files of a folder: the folders, the model and the search settings."""
 
     source: Path
     output: Path

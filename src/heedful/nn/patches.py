@@ -203,7 +203,7 @@ class MaskedPatchEmbedding(PatchEmbedding):
         # B R Q patches to B H W pixels.
         masked_pixels = masked.repeat_interleave(self.patch, 1).repeat_interleave(self.patch, 2)
         visible = inputs.to(self.class_token.dtype).masked_fill(masked_pixels[..., None], 0.0)
-        # `sequence` adds positions to masked patches too: they tell the encoder which patch to predict.
+        # `sequence` adds positions to masked patches too: from them the encoder knows which patch to predict.
         patches = torch.where(masked[..., None], self.hidden_patch, self.stem(visible, padding_mask))
         return self.sequence(patches, padding_mask)
 

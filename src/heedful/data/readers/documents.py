@@ -168,8 +168,8 @@ def check_files(corpus: CorpusConfig, data: DataConfig) -> None:
     """Check that all files of a corpus exist and that their first lines are text."""
     paths = zip(("source", "target"), corpus_files(corpus, data), strict=False)
     if missing := {field: path for field, path in paths if not path.exists()}:
-        given = corpus_files(corpus, data)
-        similar = {path: [other for other in near_paths(path, os.path.isfile) if other not in given] for path in given}
+        paths = corpus_files(corpus, data)
+        similar = {path: [other for other in near_paths(path, os.path.isfile) if other not in paths] for path in paths}
         near = [other for path in missing.values() for other in similar[path][:1]]
         hint = f"did you mean {', '.join(os.path.relpath(path, data.root) for path in near)}?" if near else ""
         table = _key_of(corpus, data)
