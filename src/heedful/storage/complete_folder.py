@@ -1,8 +1,8 @@
 """Manifests, which show whether a folder is complete: they list the size and checksum of every file.
 
 Neither safetensors nor JSON detects a flipped bit. So `manifest.json` contains the size and the CRC-32 of every file
-that was written with it, and a CRC-32 of the manifest's entries. `storage.atomic` writes it last, so a folder with a manifest
-was written completely. `is_complete` and `is_intact` compare the manifest with the files that are there now.
+that was written with it, and a CRC-32 of the manifest's entries. `storage.atomic` writes it last, so a folder with a
+manifest was written completely. `is_complete` and `is_intact` compare the manifest with the files that are there now.
 """
 
 import json
