@@ -147,7 +147,7 @@ def test_a_test_set_that_is_not_there_is_told_and_one_that_is_asked_for_refused(
     told = capsys.readouterr().err
     assert told.startswith("heedful: the importance of heads cannot be measured without a test set: ")
     assert "gone, which does not exist here" in told
-    with pytest.raises(InputError, match=r"its test set .* was not found; give its folder with --data$"):
+    with pytest.raises(InputError, match=r"its test set .* not found; with --data, give the folder that contains \S+$"):
         sample_of(model, tmp_path)
 
 

@@ -244,7 +244,9 @@ def recipe_test_set(model: str, recipe: "Recipe", folder: Path | None, others: s
     data = located_data(recipe, folder)
     files = corpus_files(test, data)
     if missing := [file for file in files if not file.exists()]:
-        remedy = "give its folder with --data" + (f", or another test set with {others}" if others else "")
+        remedy = f"with --data, give the folder that contains {test.source}" + (
+            f", or another test set with {others}" if others else ""
+        )
         raise InputError(f"{model}: its test set {missing[0]} was not found; {remedy}")
     pairs = list(read_pairs(test, data))
     return TestSet(

@@ -375,7 +375,7 @@ RULES[ArchitectureConfig] = (
     Rule(
         KEYS.train.batch_tokens,
         lambda r: pairs(r) and r.train.batch_tokens < r.data.filters.max_tokens,
-        "a sentence of data.filters.max_tokens = {r.data.filters.max_tokens} does not fit into a batch of "
+        "a sentence with data.filters.max_tokens = {r.data.filters.max_tokens} tokens does not fit into a batch of "
         "train.batch_tokens = {r.train.batch_tokens}; raise batch_tokens, or lower max_tokens",
     ),
     Rule(
