@@ -136,6 +136,7 @@ class Attention(nn.Module):
         keys: Float[Tensor, "B G S K"],
         values: Float[Tensor, "B G S U"],
         attention_bias: Float[Tensor, "#B #H #T S"],
+        /,
     ) -> Float[Tensor, "B T D"]:
         """Attend from projected queries to projected keys and values, under an additive attention bias."""
         y = self.attention_fn(queries, keys, values, attention_bias, self.dropout.p if self.training else 0.0)

@@ -43,6 +43,13 @@ class LoraLinear(nn.Linear):
         return super().forward(input) + self.scale * update
 
 
+def merged_weight(layer: nn.Linear) -> Float[Tensor, "M K"]:
+    """Return the matrix that a linear layer multiplies by, with its update if it has one; dropout is left out."""
+    if not isinstance(layer, LoraLinear):
+        return layer.weight
+    return layer.weight + layer.scale * layer.lora_b @ layer.lora_a
+
+
 class Adapter(NamedTuple):
     """Updates of a model that was fine-tuned with LoRA: the settings, and the matrices A and B by layer name."""
 

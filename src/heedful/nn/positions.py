@@ -99,7 +99,7 @@ class Rotary(Positions):
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__(config, causal=causal)
         # The K dimensions of a head rotate in K/2 pairs, each with a different frequency.
-        self.pairs = (config.d_k or config.d_model // config.heads) // 2
+        self.pairs = config.rotary_size // 2
         self.theta = config.rope_theta
 
     def rotation(self, position: Int[Tensor, "B T"]) -> Rotation:
