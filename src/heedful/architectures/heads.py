@@ -3,6 +3,7 @@
 B batch, N inputs, R rows of a search, S or T tokens, C outputs, D model, V vocabulary.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from heedful.architectures.backbone import Backbone, BackboneModel, text_backbone
-from heedful.architectures.model import all_real
+from heedful.architectures.model import DecodingState, Model, all_real
 from heedful.architectures.parameters import initialise
 from heedful.config.schema import TextModelConfig
 from heedful.nn.dropout import Dropout
@@ -21,7 +22,37 @@ from heedful.nn.embedding import Embedding, OutputProjection
 from heedful.nn.masks import AttentionMask
 
 
-class LanguageModel(BackboneModel):
+class CausalModel(Model, ABC):
+    """Base class of models that predict the next token of a text: a language model, or an ensemble of them.
+
+    Attributes:
+        output: The projection of hidden states to the vocabulary.
+    """
+
+    output: nn.Linear
+
+    def forward(
+        self, tokens: Int[Tensor, "B T"], padding_mask: Bool[Tensor, "B T"] | None = None
+    ) -> Float[Tensor, "B T V"]:
+        """Compute the logits of the next token at each position; without a padding mask, all tokens are real."""
+        padding_mask = all_real(tokens, padding_mask)
+        return self.output(self.hidden(tokens, AttentionMask(padding_mask, tokens.size(1), causal=True)))
+
+    @abstractmethod
+    def hidden(self, tokens: Int[Tensor, "B T"], mask: AttentionMask) -> Float[Tensor, "B T D"]:
+        """Compute the last hidden states under an attention mask."""
+
+    @abstractmethod
+    def start(self, prompts: Int[Tensor, "R T"], padding_mask: Bool[Tensor, "R T"]) -> DecodingState:
+        """Compute the decoding state for generating text after the prompts.
+
+        Args:
+            prompts: Token ids, padded on the left, so that no token of the last column is padding.
+            padding_mask: True for real tokens.
+        """
+
+
+class LanguageModel(CausalModel, BackboneModel):
     """Causal language model, such as GPT: a causal backbone and an output projection to the vocabulary."""
 
     def __init__(self, config: TextModelConfig, vocab: int) -> None:
@@ -34,13 +65,6 @@ class LanguageModel(BackboneModel):
         if config.tie != "none":
             self.output.weight = self.backbone.embedding.weight
 
-    def forward(
-        self, tokens: Int[Tensor, "B T"], padding_mask: Bool[Tensor, "B T"] | None = None
-    ) -> Float[Tensor, "B T V"]:
-        """Compute the logits of the next token at each position; without a padding mask, all tokens are real."""
-        padding_mask = all_real(tokens, padding_mask)
-        return self.output(self.hidden(tokens, AttentionMask(padding_mask, tokens.size(1), causal=True)))
-
     def hidden(self, tokens: Int[Tensor, "B T"], mask: AttentionMask, cache: Any = None) -> Float[Tensor, "B T D"]:
         """Compute the last hidden states under an attention mask; the cache of the stack contains earlier tokens."""
         # `backbone.encode` creates a mask of padding only; packed documents and a cache need others.
@@ -49,12 +73,6 @@ class LanguageModel(BackboneModel):
 
     @torch.no_grad()
     def start(self, prompts: Int[Tensor, "R T"], padding_mask: Bool[Tensor, "R T"]) -> "LanguageModelState":
-        """Compute the decoding state for generating text after the prompts.
-
-        Args:
-            prompts: Token ids, padded on the left, so that no token of the last column is padding.
-            padding_mask: True for real tokens.
-        """
         return LanguageModelState(self, prompts, padding_mask)
 
 
