@@ -37,6 +37,11 @@ OWN = "class of one's own"
 
 _TRANSFORMER = ModelConfig(d_model=14, d_ff=23, heads=2, encoder_layers=2, decoder_layers=2, tie="output")
 _BARE = {"norm": "none", "scale_scores": False, "activation": "identity"}
+_DEEPSEEK = replace(
+    _TRANSFORMER, norm="pre", positions="rotary", activation="swiglu",
+    attention="latent", kv_rank=9, q_rank=8, d_rope=4,
+    feed_forward="experts", experts=5, shared_experts=1, d_expert=11,
+)  # fmt: skip
 _RECURRENT = RecurrentConfig(d_model=14, layers=2, tie="output")
 _CONVOLUTIONAL = ConvolutionalConfig(d_model=14, encoder_layers=2, decoder_layers=2, tie="output")
 
@@ -44,6 +49,7 @@ ENCODER_DECODERS: dict[str, ArchitectureConfig] = {
     "transformer": _TRANSFORMER,
     "transformer without norms, scaling and activation": replace(_TRANSFORMER, **_BARE),
     "transformer without residual connections": replace(_TRANSFORMER, decoder_layers=1, residual=False),
+    "transformer of latents and experts": _DEEPSEEK,
     OWN: gated.GatedConfig(architecture=GATED, d_model=14, layers=2),
     "lstm without attention": replace(_RECURRENT, attention="none", bidirectional=False),
     "gru with Bahdanau's attention": replace(_RECURRENT, cell="gru", attention="additive"),
@@ -61,6 +67,7 @@ LANGUAGE_MODELS: dict[str, TextModelConfig] = {
     "transformer without norms and activation": replace(
         _TRANSFORMER, family="decoder", decoder_layers=1, norm="none", activation="identity"
     ),
+    "transformer of latents and experts": replace(_DEEPSEEK, family="decoder"),
     "elman": replace(_RECURRENT, family="decoder", cell="elman"),
     "lstm": replace(_RECURRENT, family="decoder", residual=True, layer_norm=True),
     "gru": replace(_RECURRENT, family="decoder", cell="gru", layers=1),
@@ -72,6 +79,7 @@ ENCODERS: dict[str, TextModelConfig] = {
     "transformer with attention over its states": replace(
         _TRANSFORMER, family="encoder", pooler="attention", segments=2
     ),
+    "transformer of latents and experts": replace(_DEEPSEEK, family="encoder", segments=2),
     "transformer decoder": replace(_TRANSFORMER, family="decoder", segments=2),
     "elman": replace(_RECURRENT, family="encoder", cell="elman", layers=1),
     "lstm": replace(_RECURRENT, family="encoder", residual=True, segments=2),

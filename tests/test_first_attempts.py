@@ -37,8 +37,8 @@ WORKS: dict[str, Attempt] = {
     "a name as a path": lambda _: heedful.load(Path("en-de"), torch.device("cpu"), task="translation")(TEXT),
 }
 SAYS: dict[str, tuple[Attempt, str]] = {
-    "a number in quotes": (lambda model: model(TEXT, beam="5"), "decode.beam must be a whole number.* without quotes"),
-    "an option misspelt": (lambda model: model(TEXT, bean=2), "unknown option bean; did you mean beam"),
+    "a number in quotes": (lambda model: model(TEXT, beam="5"), "option: beam must be a whole number.* without quotes"),
+    "an option misspelt": (lambda model: model(TEXT, bean=2), 'unknown option bean; did you mean "beam"'),
     "an option of Hugging Face": (lambda model: model(TEXT, num_beams=2), "unknown option num_beams; did you mean"),
     "a text in an array": (lambda model: model(np.array(TEXT)), NO_TEXT),
     "a file in place of a text": (
@@ -48,10 +48,10 @@ SAYS: dict[str, tuple[Attempt, str]] = {
     "bytes": (lambda model: model(b"Hello"), NO_TEXT),
     "pairs for a translator": (lambda model: model([(TEXT, TEXT)]), "text 1: .* .tuple. is not a text; give a string"),
     "a string to read lazily": (lambda model: model.translate_lines(TEXT), "is a single text.* put it in a list"),
-    "a GPU that is not there": (lambda model: model.to("cuda:93"), 'device "cuda:93" cannot be used.* to "auto" or'),
+    "a GPU that is not there": (lambda model: model.to("cuda:93"), '"cuda:93" cannot be used.*; use "auto" or "cpu"$'),
     "a device called gpu": (lambda _: heedful.load("en-de", device="gpu"), 'unknown device "gpu"; use "cuda"'),
     "half precision": (lambda _: heedful.load("en-de", precision=_any("fp16")), "choose float32 or int8"),
-    "a name misspelt": (lambda _: heedful.load("en_de"), 'no model "en_de".*did you mean en-de'),
+    "a name misspelt": (lambda _: heedful.load("en_de"), 'no model "en_de".*did you mean "en-de"'),
     "another task": (
         lambda _: heedful.load("en-de", task="tagging"),
         'is a translation model; load it with task="translation"',

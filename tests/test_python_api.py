@@ -67,7 +67,7 @@ def test_what_is_no_text_is_one_clear_message(boxed, given):
 def test_the_beam_is_chosen_for_a_call(boxed):
     assert isinstance(boxed.translate(TEXT, beam=1, alpha=1.0), str)
     assert boxed.config.beam == boxed.recipe.decode.beam
-    with pytest.raises(InputError, match="unknown option beem; did you mean beam"):
+    with pytest.raises(InputError, match='unknown option beem; did you mean "beam"'):
         boxed.translate(TEXT, beem=1)
 
 

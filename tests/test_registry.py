@@ -118,7 +118,7 @@ def test_a_task_of_a_package_is_found_by_its_name(path):
     assert issubclass(find_task("animals"), Task)
     with pytest.raises(InputError, match=r'task = "plain": dict is not a subclass of heedful\.tasks\.Task'):
         find_task("plain")
-    with pytest.raises(InputError, match="did you mean animals"):
+    with pytest.raises(InputError, match='did you mean "animals"'):
         find_task("animal")
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.wording import counted, duration, either, shown_name, singular, speed
+from heedful.wording import counted, did_you_mean, duration, either, part_of, shown_name, singular, speed
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,19 @@ def test_one_thing_is_told_in_the_singular(number, words):
 )
 def test_the_singular_is_that_of_english(things, thing):
     assert singular(things) == thing
+
+
+def test_a_part_of_one_thing_is_the_thing():
+    assert [part_of(1, 1, "lines"), part_of(1, 3, "lines"), part_of(2, 1200, "lines")] == [
+        "the line",
+        "1 of 3 lines",
+        "2 of 1,200 lines",
+    ]
+
+
+def test_what_may_be_meant_is_in_quotes():
+    assert did_you_mean(["de"]) == 'did you mean "de"?'
+    assert did_you_mean([Path("a b"), "c"]) == 'did you mean "a b" or "c"?'
 
 
 def test_a_name_that_is_no_utf8_can_be_shown():

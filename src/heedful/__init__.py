@@ -3,7 +3,7 @@
 `heedful.load("en-de").translate("Where is the train station?")` uses the bundled model.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
@@ -39,7 +39,7 @@ def __dir__() -> list[str]:
 
 @overload
 def load(
-    model: str | Path,
+    model: str | Path | Sequence[str | Path],
     device: "Device" = "auto",
     precision: Precision = "float32",
     *,
@@ -58,7 +58,7 @@ def load(
 ) -> "Translator": ...
 @overload
 def load(
-    model: str | Path,
+    model: str | Path | Sequence[str | Path],
     device: "Device" = "auto",
     precision: Precision = "float32",
     *,
@@ -66,7 +66,7 @@ def load(
     engine: Engine = "torch",
 ) -> "AnyPredictor": ...
 def load(
-    model: str | Path,
+    model: str | Path | Sequence[str | Path],
     device: "Device" = "auto",
     precision: Precision = "float32",
     *,
@@ -80,7 +80,9 @@ def load(
 
     Args:
         model: The folder of a model, a checkpoint or a run; the name of a bundled model, such as "en-de"; or
-            "hf:OWNER/NAME" or "hf:OWNER/NAME@REVISION", a model on the Hugging Face Hub, which is downloaded.
+            "hf:OWNER/NAME" or "hf:OWNER/NAME@REVISION", a model on the Hugging Face Hub, which is downloaded. A list of
+            models is loaded as an ensemble: models that write text, such as translators, with the same tokenizers; the
+            probability of a token is the mean of its probabilities under all models.
         device: The device to run on: "auto", "cpu", "cuda", or a torch device.
         precision: "float32"; or "int8", which needs a quarter of the memory for the weights, is usually faster for many
             texts at once, and changes results slightly. "int8" needs `engine="ctranslate2"` or `engine="auto"`.
@@ -96,27 +98,30 @@ def load(
     from heedful.errors import InputError
     from heedful.predictors.predictor import described
 
-    if not isinstance(model, str | PathLike):
-        raise InputError(f"{described(model)} cannot be loaded; give a model folder, or the name of a bundled model")
+    paths: list[str] = []
+    for each in model if isinstance(model, list | tuple) else [model]:
+        if not isinstance(each, str | PathLike):
+            raise InputError(f"{described(each)} cannot be loaded; give a model folder, or the name of a bundled model")
+        paths.append(fspath(each))
     if engine != "torch" or precision != "float32":
         from heedful.convert.engine import RANKING, open_for_task
         from heedful.predictors.retriever import Retriever
 
         use = RANKING if as_ is Retriever else task
-        predictor: Any = open_for_task(fspath(model), engine, str(device), precision, use)
+        predictor: Any = open_for_task(paths, engine, str(device), precision, use)
         if predictor is not None and (as_ is None or isinstance(predictor, as_)):
             return predictor
 
-    from heedful.checkpoint.load import load_model
+    from heedful.checkpoint.ensemble import load_ensemble
     from heedful.predictors.retriever import Retriever
     from heedful.tasks.specs import kind_of_model
 
-    loaded = load_model(fspath(model), device)
+    loaded = load_ensemble(paths, device)
     model_task = loaded.recipe.task
     if task not in (None, model_task):
         encoder = loaded.encoder() if task == "ranking" else None
         if not isinstance(encoder, Retriever):
-            raise InputError(f'{model} is {kind_of_model(model_task)}; load it with task="{model_task}"')
+            raise InputError(f'{loaded.name} is {kind_of_model(model_task)}; load it with task="{model_task}"')
         return encoder
     return loaded.use() if as_ is None else loaded.use_as(as_)
 

@@ -13,9 +13,13 @@ class HeedfulError(Exception):
 
     exit_code = 1
 
+    def message(self) -> str:
+        """Return the message for the command line, which replaces the keys of settings by the user's options."""
+        return str(self)
+
     def line(self) -> str:
         """Return the message for a terminal: without control characters, and shortened if it is very long."""
-        text = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in str(self))
+        text = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in self.message())
         half = MAX_CHARACTERS // 2
         return f"heedful: {text if len(text) <= MAX_CHARACTERS else f'{text[:half]} ... {text[-half:]}'}\n"
 
@@ -24,6 +28,16 @@ class InputError(HeedfulError):
     """Error in usage, configuration or data, raised before anything is started or changed."""
 
     exit_code = 2
+
+
+class OptionError(InputError):
+    """Error in the options of a call, with two messages: one names them as the call does, one by their recipe keys."""
+
+    def __str__(self) -> str:
+        return self.args[0]
+
+    def message(self) -> str:
+        return self.args[1]
 
 
 class RunError(HeedfulError):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from heedful.nn.attention import computes_in_half
 
@@ -55,6 +55,20 @@ def cross_entropy(
     compute = FusedCrossEntropy.apply if torch.is_grad_enabled() else cross_entropy_sums
     total, nll = compute(hidden, weight, bias, target, smoothing)
     return Loss(total, nll, target.numel())
+
+
+def output_cross_entropy(
+    hidden: Float[Tensor, "N D"], output: nn.Module, target: Int[Tensor, " N"], smoothing: float
+) -> Loss:
+    """Compute the cross-entropy of the logits `output(hidden)`, fused with the projection if the layer is linear."""
+    if isinstance(output, nn.Linear):
+        return cross_entropy(hidden, output.weight, target, smoothing, output.bias)
+    # The output layer of an ensemble, whose loss is evaluated, but not minimised: a few rows of logits at a time.
+    blocks = zip(hidden.split(HALF_ROWS), target.split(HALF_ROWS), strict=True)
+    parts = [label_cross_entropy(output(rows), targets, smoothing) for rows, targets in blocks]
+    return Loss(
+        torch.stack([part.sum for part in parts]).sum(), torch.stack([part.nll for part in parts]).sum(), len(hidden)
+    )
 
 
 def label_cross_entropy(

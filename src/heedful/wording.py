@@ -16,6 +16,11 @@ def singular(things: str) -> str:
     return things.removesuffix("es" if things.endswith(("ches", "sses")) else "s")
 
 
+def part_of(number: int, total: int, things: str) -> str:
+    """Format a part of some things, as in "2 of 1,200 lines"; all of one thing is "the line"."""
+    return f"the {singular(things)}" if total == 1 else f"{number:,} of {total:,} {things}"
+
+
 def were(number: int) -> str:
     """Return "was" for one thing, and "were" for several."""
     return "was" if number == 1 else "were"
@@ -25,6 +30,18 @@ def either(alternatives: Iterable[object]) -> str:
     """Join alternatives, as in "a", "a or b" and "a, b or c"."""
     *others, last = map(str, alternatives)
     return f"{', '.join(others)} or {last}" if others else last
+
+
+def all_of(things: Iterable[object]) -> str:
+    """Join things, as in "a", "a and b" and "a, b and c"."""
+    *others, last = map(str, things)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def did_you_mean(names: Iterable[object]) -> str:
+    """Return a question that suggests names, such as: did you mean "train" or "test"?"""
+    quoted = (f'"{name}"' for name in names)
+    return f"did you mean {either(quoted)}?"
 
 
 def duration(seconds: float) -> str:

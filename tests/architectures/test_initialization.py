@@ -61,6 +61,15 @@ def test_the_last_matrix_of_a_gated_sublayer_is_narrower_too():
     assert all(spread(p) == pytest.approx(0.01, rel=tolerance(p)) for p in ends)
 
 
+def test_the_last_matrix_of_every_expert_is_narrower_and_a_mixture_is_one_sublayer():
+    more = {"attention": "latent", "feed_forward": "experts", "experts": 3, "shared_experts": 1}
+    model = build("lm", "scaled", **more)
+    for name, parameter in model.named_parameters():
+        if parameter.dim() > 1:
+            narrow = name.endswith(("self_attention.out.weight", ".down.weight")) and "latent" not in name
+            assert spread(parameter) == pytest.approx(0.01 if narrow else 0.02, rel=tolerance(parameter)), name
+
+
 @pytest.mark.parametrize("kind", ["lm", "mlm", "translator"])
 def test_glorot_leaves_embeddings_as_they_were_and_bounds_the_rest(kind):
     model = build(kind, "glorot")

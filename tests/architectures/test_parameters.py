@@ -118,6 +118,26 @@ def test_grouped_heads_share_keys_and_values() -> None:
     assert full - grouped == 5 * 14 * (3 + 5)
 
 
+def test_experts_that_a_token_does_not_use_are_counted_but_not_active() -> None:
+    dense = count_parameters(EncoderDecoder(SMALL, 31, 31))
+    more = {"feed_forward": "experts", "experts": 7, "experts_per_token": 3, "shared_experts": 1}
+    mixed = count_parameters(EncoderDecoder(replace(SMALL, **more), 31, 31))
+    layers, routers = SMALL.encoder_layers + SMALL.decoder_layers, 7 * SMALL.d_model
+    one = dense.weights["feed-forward"] // layers
+    biases = dense.biases["feed-forward"] // layers
+    assert mixed.weights["feed-forward"] == layers * (8 * one + routers)
+    assert mixed.total - mixed.active == layers * 4 * (one + biases)
+    assert dense.active == dense.total
+
+
+def test_the_projections_of_latent_attention_count_as_self_attention() -> None:
+    config = replace(SMALL, attention="latent", kv_rank=9, q_rank=8, d_rope=4, attention_bias=False)
+    layers, width = config.encoder_layers + config.decoder_layers, config.heads * (config.head_size + 4)
+    values = config.heads * (config.d_v or config.head_size)
+    one = 14 * 8 + 8 + 8 * width + 14 * 9 + 9 + 9 * (config.heads * config.head_size + values) + 14 * 4 + values * 14
+    assert count_parameters(EncoderDecoder(config, 31, 31)).weights["self-attention"] == layers * one
+
+
 def test_nothing_is_left_uncounted() -> None:
     for config in (SMALL, replace(SMALL, tie="output", norm="pre", positions="learned")):
         model = EncoderDecoder(config, 31, 31)

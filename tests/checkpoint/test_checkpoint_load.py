@@ -160,12 +160,12 @@ def test_a_folder_comes_before_a_bundled_model(box: Path, run: Path, checkpoint_
 
 @pytest.mark.parametrize("name", ["en-dd", "run/en-de", "../box/notes"])
 def test_an_unknown_name_is_told_what_there_is(name: str, box: Path) -> None:
-    with pytest.raises(InputError, match=r"(did you mean en-de|bundled models: en-de|is not a heedful model)"):
+    with pytest.raises(InputError, match=r'(did you mean "en-de"|bundled models: en-de|is not a heedful model)'):
         load_model(name)
 
 
 def test_a_near_name_is_suggested(box: Path) -> None:
-    with pytest.raises(InputError, match=r"did you mean en-de\?"):
+    with pytest.raises(InputError, match=r'did you mean "en-de"\?'):
         load_model("en_de")
 
 

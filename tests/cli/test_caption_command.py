@@ -70,7 +70,7 @@ def test_a_bad_file_is_told_of_and_the_others_are_captioned(made, files, tmp_pat
     bad = tmp_path / "bad.png"
     bad.write_bytes(files[0].read_bytes()[:50])
     out = tmp_path / "captions.tsv"
-    with pytest.raises(InputError, match=rf"1 file of 3 could not be read:\n  {bad}: "):
+    with pytest.raises(InputError, match=rf"1 of 3 files could not be read:\n  {bad}: "):
         invoke("caption", "--model", made / "model", "--output", out, files[0], bad, files[1])
     assert [line.split("\t")[0] for line in out.read_text().splitlines()] == ["file", str(files[0]), str(files[1])]
 

@@ -59,7 +59,7 @@ def test_all_files_of_a_converted_model_have_the_permissions_that_are_usual(kind
 
 
 def test_a_task_is_for_models_of_heedful(tmp_path):
-    with pytest.raises(InputError, match="--task ranking: applies only to conversion to a heedful model"):
+    with pytest.raises(InputError, match="--task ranking: applies only to models from other toolkits, but en-de"):
         invoke("convert", "en-de", "--to", "marian", "--task", "ranking", "--out", tmp_path / "theirs")
 
 
@@ -97,7 +97,7 @@ def test_an_exporter_is_a_line_of_the_registry():
         "assert not [name for name in sys.modules if name.startswith('heedful.convert') or name == 'torch']\n"
         "from pathlib import Path\n"
         "try: c.export('en-de', Path('nowhere/out'), 'mine')\n"
-        "except Exception as error: assert 'gpt2' in str(error), error\n"
+        "except Exception as error: assert 'language_model' in str(error), error\n"
         "else: raise AssertionError\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -131,8 +131,43 @@ def test_a_model_of_heedful_is_not_converted_into_itself(tmp_path):
     foreign_models.gpt2(tmp_path / "theirs")
     invoke("convert", tmp_path / "theirs", "--out", tmp_path / "ours")
     for source in ([], ["--from", "heedful"]):
-        with pytest.raises(InputError, match=r"ours is a heedful model already; .* one of safetensors, .*, whisper$"):
+        with pytest.raises(
+            InputError, match=r"ours is a heedful model already; .* one of safetensors, huggingface, .*, gpt2$"
+        ):
             invoke("convert", tmp_path / "ours", *source, "--out", tmp_path / "again")
+
+
+def test_a_refused_format_is_followed_by_the_formats_that_fit(tmp_path):
+    with pytest.raises(InputError, match=r'en-de: .*needs "masked_lm".*\nformats for this model: .*, argos, onnx, '):
+        invoke("export", "en-de", tmp_path / "out", "--to", "bert")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("out", "problem"), [("run", "contains"), ("run/model", "is")])
+def test_an_export_does_not_replace_its_model(tmp_path, out, problem):
+    foreign_models.gpt2(tmp_path / "theirs")
+    invoke("convert", tmp_path / "theirs", "--out", tmp_path / "run/model")
+    with pytest.raises(InputError, match=f"{out}: {problem} the model that is read; choose another folder"):
+        invoke("export", tmp_path / "run", tmp_path / out, "--force")
+    assert (tmp_path / "run/model/manifest.json").is_file()
+
+
+def test_an_invalid_setting_is_named_as_in_the_file_of_the_model(tmp_path):
+    foreign_models.llama(tmp_path / "theirs")
+    settings = json.loads((tmp_path / "theirs/config.json").read_text())
+    (tmp_path / "theirs/config.json").write_text(json.dumps(settings | {"num_attention_heads": 5}))
+    problem = r"config\.json: num_attention_heads = 5 .* num_key_value_heads = "
+    with pytest.raises(InputError, match=problem) as caught:
+        invoke("convert", tmp_path / "theirs", "--out", tmp_path / "ours")
+    assert "model." not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
+def test_a_git_lfs_pointer_is_recognised(name, tmp_path):
+    foreign_models.gpt2(tmp_path / "theirs")
+    (tmp_path / "theirs" / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+    with pytest.raises(InputError, match=f"{name}: is a Git LFS pointer, not the file itself; run `git lfs pull` in"):
+        invoke("convert", tmp_path / "theirs", "--out", tmp_path / "ours")
 
 
 def test_a_foreign_model_is_not_converted_into_another_foreign_format(tmp_path):

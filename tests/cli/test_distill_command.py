@@ -145,6 +145,31 @@ def test_a_teacher_of_another_task_is_refused_before_anything_is_written(student
     assert not (tmp_path / "out").exists()
 
 
+def test_a_folder_with_other_files_is_refused_and_stays_as_it_is(student, teacher, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/heedful.lock").touch()
+    with pytest.raises(InputError, match="out: contains other files; choose a new folder"):
+        run(student, "--teacher", teacher, "--out", tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["heedful.lock"]
+
+
+def test_sources_that_have_changed_since_the_folder_was_started_are_refused(student, teacher, tmp_path):
+    (tmp_path / "more.txt").write_text("w8 w9\n")
+    (tmp_path / "other.txt").write_text("w8\n")
+    arguments = (student, "--teacher", teacher, "--out", tmp_path / "out", "--sources")
+    run(*arguments, tmp_path / "more.txt")
+    with pytest.raises(InputError, match=r"train-3\.txt: was written from other texts than those now in .*other\.txt"):
+        run(*arguments, tmp_path / "other.txt")
+    (tmp_path / "out/config.toml").unlink()
+    with pytest.raises(InputError, match="out/sources: contains the texts of other sources"):
+        run(*arguments[:-1])
+
+
+def test_a_table_of_sources_is_refused(student, teacher, tmp_path):
+    with pytest.raises(InputError, match=r"--sources texts\.csv: is a table; save its texts to a file with one text"):
+        run(student, "--teacher", teacher, "--out", tmp_path / "out", "--sources", "texts.csv")
+
+
 def test_another_recipe_in_the_folder_is_not_replaced(student, teacher, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out/config.toml").write_text('name = "mine"\n')

@@ -176,7 +176,7 @@ def test_source_lines_that_were_cut_are_counted(place):
 
 def test_translations_that_are_empty_are_counted(place, model):
     mute = make_speechless(model, place / "mute")
-    assert f"heedful: 4 of 4 translations by {mute} were empty; a model that" in run(mute).stderr
+    assert f"heedful: {mute}: 4 of 4 translations were empty; a model that" in run(mute).stderr
 
 
 @pytest.mark.parametrize("metrics", ["BLEU", "bleu", " Bleu "])
@@ -211,7 +211,7 @@ def test_the_test_set_of_a_recipe_is_not_overwritten(place, model):
 
 
 MISTAKES = {
-    '"Chinese" is not an ISO 639 language code; did you mean zh?': [*FILES, "--language", "Chinese"],
+    '"Chinese" is not an ISO 639 language code; did you mean "zh"?': [*FILES, "--language", "Chinese"],
     '"xx" is not an ISO 639 language code': [*FILES, "--language", "xx"],
     "give a model or --hypotheses FILE": [],
     "give a model or --hypotheses FILE, not both": ["en-de", "--hypotheses", "other"],
@@ -220,8 +220,8 @@ MISTAKES = {
     "--reference needs --source": ["en-de", "--reference", "target"],
     "--data locates the recipe's test set": ["en-de", "--source", "source", "--reference", "target", "--data", "."],
     "--output saves": ["--hypotheses", "other", "--reference", "target", "--output", "new"],
-    "--source-field and similar options are for tables": [*FILES, "--source-field", "1"],
-    "--beam and --max-extra are for models": ["--hypotheses", "other", "--reference", "target", "--beam", "3"],
+    "--source-field is for tables, but a translator": [*FILES, "--source-field", "1"],
+    "--beam is for models, but": ["--hypotheses", "other", "--reference", "target", "--beam", "3"],
     "an existing folder": ["en-de", "--output", "nowhere/new"],
     "target has 5 lines, but short has 3": ["--hypotheses", "short", "--reference", "target"],
     "short has 3 lines, but other has 5": ["--hypotheses", "other", "--reference", "short"],

@@ -139,7 +139,7 @@ CASES = {
     "heedful search hello --model nowhere": (2, "--corpus"),
     "heedful predict hello --model en-de": (2, "use it with `heedful translate`"),
     "heedful train recipe.toml --set task=masked_lm": (2, "set tokenizer.mask = true"),
-    "heedful train recipe.toml --set task=language_modell": (2, "did you mean language_model"),
+    "heedful train recipe.toml --set task=language_modell": (2, 'did you mean "language_model"'),
     "heedful evaluate": (2, "give a model or --hypotheses"),
     "heedful evaluate --hypotheses train.de": (2, "--reference"),
     "heedful evaluate --hypotheses train.de --reference short.de": (2, "2"),

@@ -18,11 +18,22 @@ def test_a_setting_is_named_by_the_option_with_which_the_user_set_it():
     assert name_options("set tokenizer.byte_fallback = true", ["--no-byte-fallback"]) == "leave out --no-byte-fallback"
 
 
+def test_the_name_of_a_copy_is_neither_shown_nor_to_be_changed(monkeypatch):
+    monkeypatch.setattr("heedful.cli.options.COPIED", {"/tmp/x/a.tsv.jsonl": "a.tsv"})
+    message = "/tmp/x/a.tsv.jsonl: it seems to have 2 columns; give it a name that ends in .tsv"
+    assert name_options(message, []) == "a.tsv: it seems to have 2 columns; give --input-format tsv"
+    assert name_options("b: give it a name that ends in .tsv", []) == "b: give it a name that ends in .tsv"
+
+
 def told(*arguments: str) -> str:
     """What a mistake is answered with, without the frame around it."""
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2
     return " ".join(result.stderr.replace("│", " ").split())
+
+
+def test_help_is_not_suggested_for_an_option_that_is_only_spelled_like_it():
+    assert told("runs", "list", "--keep").endswith("No such option: --keep " + "╰" + "─" * 78 + "╯")
 
 
 @pytest.mark.parametrize(("name", "words"), COMMANDS.items())
@@ -86,7 +97,7 @@ def test_a_slip_still_names_the_command_that_is_spelled_like_it():
         ("evaluate m --confusion-matrix x.png", "--confusion-matrix. Did you mean --plot?"),
         ("export m --out x", "--out. Did you mean the argument OUT, without --out?"),
         ("train --recipe r.toml", "--recipe. Did you mean the argument RECIPE, without --recipe?"),
-        ("evaluate --model m", "--model. Did you mean the argument MODEL, without --model?"),
+        ("info --model m", "--model. Did you mean the argument MODEL, without --model?"),
         ("evaluate m --lang zh", "--lang. Did you mean --language?"),
         ("evaluate m --source a.en --target a.de", "--target. Did you mean --reference?"),
         ("evaluate --translations a.de", "--translations. Did you mean --hypotheses?"),

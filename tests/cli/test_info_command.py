@@ -7,8 +7,9 @@ from invocation import invoke
 
 from heedful.architectures import EncoderDecoder, TextClassifier, weights
 from heedful.checkpoint import write_model
+from heedful.config.load import load_preset
 from heedful.config.schema import DataConfig, ModelConfig, Recipe, TokenizerConfig
-from heedful.errors import InputError
+from heedful.errors import InputError, RunError
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
@@ -94,3 +95,72 @@ def test_what_is_unknown_is_refused() -> None:
         run("vaswani")
     with pytest.raises(InputError, match="apply to a single model"):
         run("--vocab", 97)
+
+
+def test_a_mixture_of_experts_is_counted_with_the_share_that_computes_a_token() -> None:
+    changes = ("feed_forward=experts", "experts=4", "experts_per_token=1", "attention=latent", "kv_rank=24")
+    lines = run("tiny", "--vocab", 97, *(word for change in changes for word in ("--set", f"model.{change}")))
+    [active] = [line for line in lines if line[:3] == ["active", "per", "token:"]]
+    total = int(next(line for line in lines if line[:1] == ["total"])[3].replace(",", ""))
+    width = load_preset("tiny").model.d_ff
+    expert = 2 * 128 * width + width + 128
+    assert int(active[3].replace(",", "")) == total - 8 * 3 * expert
+    assert lines[2] == ["KV", "cache", "per", "token:", "160", "values,", "640", "bytes", "in", "float32"]
+
+
+def test_a_model_that_does_not_write_has_no_cache() -> None:
+    assert not [line for line in run("bert-base") if line[:2] == ["KV", "cache"]]
+    assert [line for line in run("gpt2-medium") if line[:2] == ["KV", "cache"]]
+
+
+def test_a_model_is_drawn_as_an_image_and_as_text(tmp_path: Path) -> None:
+    image, text = tmp_path / "tiny.svg", tmp_path / "tiny.MMD"
+    ended = invoke("info", "tiny", "--vocab", 97, "--graph", image)
+    assert f"{image}: the graph of tiny" in ended.stderr
+    assert "total" in ended.stdout
+    invoke("info", "tiny", "--vocab", 97, "--graph", text)
+    assert "Embedding 97 × 128" in image.read_text(encoding="utf-8")
+    assert text.read_text(encoding="utf-8").startswith("flowchart BT\n")
+    invoke("info", "tiny", "--vocab", 101, "--graph", image)  # a file that heedful wrote is replaced
+    assert "Embedding 101 × 128" in image.read_text(encoding="utf-8")
+
+
+def test_a_trained_model_is_drawn(tmp_path: Path) -> None:
+    tokenizer = train_tokenizer(["a b c", "d e f"], TokenizerConfig(vocab_size=307))
+    config = ModelConfig(family="decoder", d_model=14, d_ff=23, heads=2, decoder_layers=1)
+    recipe = Recipe(task="classification", model=config, data=DataConfig(labels=("no", "yes", "maybe")))
+    model = TextClassifier(config, len(tokenizer), 3)
+    write_model(tmp_path / "model", recipe, TokenizerPair(tokenizer, tokenizer), weights(model))
+    invoke("info", tmp_path / "model", "--graph", tmp_path / "model.mmd")
+    assert f"Embedding {len(tokenizer)} × 14" in (tmp_path / "model.mmd").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["graph.png", "graph", "svg"])
+def test_a_graph_of_another_ending_is_refused(name, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=rf"--graph .*{name}: the name must end in \.svg, for an image, or in \.mmd"):
+        invoke("info", "tiny", "--graph", tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_graph_replaces_no_file_of_somebody_else(tmp_path: Path) -> None:
+    drawing = tmp_path / "graph.svg"
+    drawing.write_text("mine")
+    with pytest.raises(InputError, match=r"--graph .*graph\.svg: already exists, but was not written by heedful"):
+        invoke("info", "tiny", "--graph", drawing)
+    assert drawing.read_text() == "mine"
+    invoke("info", "tiny", "--graph", drawing, "--force")
+    assert drawing.read_text(encoding="utf-8").startswith("<svg")
+    (tmp_path / "folder.svg").mkdir()
+    with pytest.raises(InputError, match="is a folder; give a file"):
+        invoke("info", "tiny", "--graph", tmp_path / "folder.svg")
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs a folder that nobody can write to")
+def test_a_graph_that_cannot_be_written_is_reported() -> None:
+    with pytest.raises(RunError, match=r"cannot write /proc/graph\.svg"):
+        invoke("info", "tiny", "--graph", "/proc/graph.svg")
+
+
+def test_a_graph_is_that_of_a_single_model(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--graph and --set apply to a single model"):
+        invoke("info", "--graph", tmp_path / "graph.svg")

@@ -124,7 +124,7 @@ def test_languages_come_from_options_names_or_scripts(here: Path) -> None:
         (["--source-language", "en-../x"], r'--source-language: "en-../x" is not an ISO 639 language code'),
         (
             ["--target-language", "chinese"],
-            r'--target-language: "chinese" is not an ISO 639 language code; did you mean zh\?',
+            r'--target-language: "chinese" is not an ISO 639 language code; did you mean "zh"\?',
         ),
         (["--target-language", "xx"], '--target-language: "xx" is not an ISO 639 language code'),
         (

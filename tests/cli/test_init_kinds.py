@@ -286,11 +286,18 @@ def test_a_line_of_millions_is_named_and_changes_nothing(here: Path) -> None:
     [
         (["nowhere.txt"], "nowhere.txt: no such file or folder"),
         (["reviews.tsv", "--task", "ranking"], r"--task ranking: .*Search, summaries and dialogue"),
-        (["book.txt", "--task", "translation"], "is running text without labels or translations; give a second file"),
+        (["book.txt", "--task", "translation"], "contains running text without labels or translations; give a second"),
         (["book.txt", "--task", "classification"], r"a \.tsv, \.csv or \.jsonl file with texts and labels"),
         (["book.txt", "--source-field", "text"], r"book\.txt: has no columns"),
         (["reviews.tsv", "reviews.csv"], r"reviews\.tsv: is a table, which contains both sides .* give only the table"),
-        (["news.en", "news.de", "--task", "classification"], "two files are read as a text and its translation"),
+        (["news.en", "news.de", "--task", "classification"], "two files are read .*: leave out --task; texts and"),
+        (["news.en", "news.de", "--task", "parsing"], '--task "parsing": unknown task; choose one of translation,'),
+        (["news.en", "news.de", "--valid", "v.en", "--fast"], "--valid needs two files, .* before --fast: --valid SRC"),
+        (["news.en", "news.de", "--valid", "v.en"], "--valid needs two values: --valid SRC TGT"),
+        (["news.en", "blank.de"], r"^blank\.de: contains only blank lines"),
+        (["memory.tmx"], r"memory\.tmx: contains XML or HTML, not running text; extract its texts; save translations"),
+        (["news.en", "memory.tmx"], r"memory\.tmx: contains XML or HTML, not one sentence per line; extract"),
+        (["memory.tmx", "--task", "translation"], r"memory\.tmx contains XML or HTML without labels or translations"),
         (
             ["reviews.tsv", "--target-field", "stars"],
             "no column is named 'stars'; it has the columns 'review' .text, 3",
@@ -320,6 +327,8 @@ def test_what_cannot_be_done_is_refused_with_the_way_out(here: Path, arguments: 
     own_text.write_lines(here / "two.tsv", [f"some text of number {n}\ta{n % 2}\tb{n % 3}" for n in range(23)])
     own_text.write_lines(here / "one.tsv", [f"some text of number {n}\tx" for n in range(23)])
     own_text.write_lines(here / "tiny.txt", ["a b c d"])
+    own_text.write_lines(here / "blank.de", [""] * 307)
+    own_text.write_lines(here / "memory.tmx", ['<?xml version="1.0"?>', "<tmx><body>", "</body></tmx>"])
     for name in ("empty.tsv", "empty.txt"):
         (here / name).touch()
     before = sorted(here.iterdir())

@@ -180,7 +180,7 @@ def test_a_file_of_a_table_is_in_one_part_with_its_copies(name: str, here: Path)
             ["pictures", "--task", "audio_classification"],
             "--task audio_classification: pictures contains images; leave --task out, or use",
         ),
-        (["empty", "--task", "image_classification"], "empty contains no image files"),
+        (["empty", "--task", "image_classification"], "empty: contains no files to train on"),
         (["pictures", "--source-field", "x"], "pictures: a folder has no columns"),
         (["pictures", "--source-language", "de"], "--source-language is for translations"),
         (["clips.csv", "--target-field", "x"], "no column of classes or texts is named 'x'"),

@@ -92,9 +92,9 @@ def test_what_is_missing_is_named_by_what_the_model_reads(modality, words, monke
         (["dog", "--out", "page.html", "--head", "dec.1.cross.3"], "3: dec.1.cross has 2 heads, counted from 1"),
         (["dog", "--out", "page.html", "--head", "dec.7.cross.1"], "dec.7.cross is not an attention sublayer"),
         (["  ", "--out", "page.html"], "the text is empty"),
-        (["dog", "--head", "dec.1.cross.1"], "are for --out FILE"),
-        (["dog", "--out", "page.html", "--beside", "en-de"], "are for the live page"),
-        (["dog", "--out", "page.html", "--data", "."], "are for the live page"),
+        (["dog", "--head", "dec.1.cross.1"], "--head is for --out FILE"),
+        (["dog", "--out", "page.html", "--beside", "en-de"], "--beside is for the live page"),
+        (["dog", "--out", "page.html", "--data", "."], "--data is for the live page"),
     ],
 )
 def test_what_cannot_be_written_is_refused_and_leaves_nothing(model, tmp_path, monkeypatch, arguments, words):

@@ -20,25 +20,25 @@ from heedful.errors import HeedfulError
 from heedful.tasks import find_task
 
 FILE = {
-    "phrase.en": "did you mean phrases.en",
+    "phrase.en": 'did you mean "phrases.en"',
     "nix/phrases.en": "the folder nix does not exist",
     "texts": "give a file in it.*texts/a",
 }
-EITHER = {"text": "did you mean texts", "nix/phrases.en": "the folder nix does not exist"}
-FOLDER = {"text": "no such folder; did you mean texts", "phrases.en": "is a file; give a folder"}
+EITHER = {"text": 'did you mean "texts"', "nix/phrases.en": "the folder nix does not exist"}
+FOLDER = {"text": 'no such folder; did you mean "texts"', "phrases.en": "is a file; give a folder"}
 VECTORS = {
-    "rankin": 'no model "rankin".* did you mean ranking',
+    "rankin": 'no model "rankin".* did you mean "ranking"',
     "unfinished": "is a run that has no checkpoint or model yet",
     "recipes/fr": "is a recipe, not a model",
     "texts": "is not a heedful model",
 }
 MODEL = {**VECTORS, "phrases.en": "is a file"}
 RECIPE = {
-    "recipe.tom": "no such recipe; did you mean recipe.toml",
+    "recipe.tom": 'no such recipe; did you mean "recipe.toml"',
     "recipes": "contains no config.toml; give recipes/fr",
 }
-RECIPE_OR_MODEL = {"recipe.tom": "did you mean recipe.toml", "rankin": "did you mean ranking"}
-RUN = {"finishe": "no such folder; did you mean finished", "phrases.en": "is a file; give a folder"}
+RECIPE_OR_MODEL = {"recipe.tom": 'did you mean "recipe.toml"', "rankin": 'did you mean "ranking"'}
+RUN = {"finishe": 'no such folder; did you mean "finished"', "phrases.en": "is a file; give a folder"}
 OUT = {"nix/out.svg": "no folder nix", "phrases.en/out.svg": "phrases.en is a file"}
 OUT_FOLDER = {"phrases.en": "phrases.en: is a file; give a folder", "phrases.en/out": "phrases.en is a file"}
 PATHS = re.compile(
@@ -107,7 +107,7 @@ USES: dict[tuple[str, str], tuple[str, dict[str, str]]] = {  # by command and pa
     ("search", "model"): ("hi --corpus phrases.en --model {}", MODEL),
     ("search", "query"): (
         "{} --model image_text_retrieval --corpus pictures",
-        {"phrase.png": "did you mean phrases.en"},
+        {"phrase.png": 'did you mean "phrases.en"'},
     ),
     ("search", "corpus"): ("hi --model ranking --corpus {}", {**FILE, "texts": "--corpus texts: is a folder"}),
     ("search", "source"): ("--model ranking --corpus phrases.en --input {}", FILE),
@@ -136,6 +136,7 @@ USES: dict[tuple[str, str], tuple[str, dict[str, str]]] = {  # by command and pa
     ("distill", "data"): ("recipe.toml --teacher en-de --out new --data {}", FOLDER),
     ("convert", "out"): ("en-de --to marian --out {}", OUT_FOLDER),
     ("info", "model"): ("{}", RECIPE_OR_MODEL),
+    ("info", "graph"): ("tiny --graph {}", OUT),
     ("scenes", "out"): ("en-de --out {}", OUT_FOLDER),
     ("stories", "out"): ("--out {}", OUT_FOLDER),
     ("shapes", "out"): ("--out {}", OUT_FOLDER),
@@ -147,7 +148,7 @@ USES: dict[tuple[str, str], tuple[str, dict[str, str]]] = {  # by command and pa
         for name, use in {
             "tokenizer": (
                 "{} phrases.en",
-                {"text": "no such tokenizer; did you mean texts", "phrases.en": "is a file"},
+                {"text": 'no such tokenizer; did you mean "texts"', "phrases.en": "is a file"},
             ),
             "files": ("ranking/tokenizer/joint {}", FILE),
         }.items()

@@ -75,8 +75,8 @@ def test_a_resumed_run_ends_with_the_weights_of_one_without_a_break(installed):
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("task", "focal_classificaton", "unknown task; did you mean focal_classification"),
-        ("model.architecture", "max_out", r'model\.architecture = "max_out".* did you mean maxout'),
+        ("task", "focal_classificaton", 'unknown task; did you mean "focal_classification"'),
+        ("model.architecture", "max_out", r'model\.architecture = "max_out".* did you mean "maxout"'),
         (
             "evaluate.metrics",
             '["best_recall"]',

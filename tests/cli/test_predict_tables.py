@@ -187,14 +187,14 @@ def test_texts_that_are_cut_or_empty_are_told_once(here: Path) -> None:
     texts = ["w1 w2", "w1 " * 12, "", "w1 " * 9, " "]
     result = invoke("predict", "--model", "model", "--json", *texts)
     assert result.stderr.splitlines() == [
-        "heedful: texts truncated to the 9 tokens that the model can read: 2 of 5 (first: line 2, line 4)",
-        "heedful: empty texts, whose results are meaningless: 2 of 5 (first: line 3, line 5)",
+        "heedful: texts truncated to the 9 tokens that the model can read: 2 of 5 (line 2, line 4)",
+        "heedful: empty texts, whose results are meaningless: 2 of 5 (line 3, line 5)",
     ]
     found = [json.loads(line)["truncated"] for line in result.stdout.splitlines()]
     assert found == [False, True, False, True, False]
     file = write_csv("a.csv", [["Text"], ["w1\nw2"], ["w1 " * 12]])
     assert (
-        "tokens that the model can read: 1 of 2 (first: line 4)"
+        "tokens that the model can read: 1 of 2 (line 4)"
         in invoke("predict", "--model", "model", "--input", file).stderr
     )
     assert invoke("predict", "--model", "model", "w1").stderr == ""
@@ -202,10 +202,26 @@ def test_texts_that_are_cut_or_empty_are_told_once(here: Path) -> None:
 
 def test_pairs_are_pointed_out_to_a_model_of_single_texts(here: Path) -> None:
     Path("lines").write_text("w1 w2\nw1\tw2\nw3\nw4\tw5\n")
-    note = "trained on single texts: 2 of 4 (first: line 2, line 4)"
+    note = "trained on single texts: 2 of 4 (line 2, line 4)"
     assert note in invoke("predict", "--model", "model", "--input", "lines").stderr
     write_classifier(here / "pairs", replace(TABLE, pair_field="Other"))
-    assert note not in invoke("predict", "--model", "pairs", "--input", "lines").stderr
+    said = invoke("predict", "--model", "pairs", "--input", "lines").stderr
+    assert note not in said
+    assert "trained on text pairs: 2 of 4 (line 1, line 3)" in said
+
+
+def test_a_json_file_is_read_only_in_a_format_that_is_given(here: Path) -> None:
+    Path("a.json").write_text('["w1"]\n')
+    with pytest.raises(InputError, match=r"a.json: a .json file is read neither .* --input-format lines"):
+        invoke("predict", "--model", "model", "--input", "a.json")
+    invoke("predict", "--model", "model", "--input", "a.json", "--input-format", "lines")
+
+
+def test_a_classifier_searches_the_texts_of_a_table_not_their_labels(here: Path) -> None:
+    write_classifier(here / "model", TABLE)
+    file = write_csv("a.csv", [[TABLE.source_field, TABLE.target_field], ["w1 w2", "yes"], ["w3 w4", "no"]])
+    found = invoke("search", "--model", "model", "--corpus", file, "w3 w4", "--count", 1, "--json")
+    assert json.loads(found.stdout)[0]["text"] == "w3 w4"
 
 
 AWKWARD = ["w1, w2", 'w3 "w4"', "w5\nw6\r\nw7", "w8\tw9", "", "w1\u2028w2\x85w3", "w4\rw5"]

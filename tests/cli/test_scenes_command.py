@@ -58,12 +58,26 @@ def test_the_same_command_finishes_what_was_interrupted(tmp_path):
     assert contents(tmp_path) == before
 
 
-@pytest.mark.parametrize("name", ["train.en", "notes.txt"])
-def test_a_folder_with_other_files_is_left_alone(tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "problem"), [("train.en", "a different train.en"), ("notes.txt", "notes.txt, which does not belong to")]
+)
+def test_a_folder_with_other_files_is_left_alone(tmp_path, name, problem):
     (tmp_path / name).write_text("mine\n", encoding="utf-8")
-    with pytest.raises(InputError, match=f"contains {name}, which does not belong to these scenes; choose an"):
+    with pytest.raises(InputError, match=f"contains {problem}.*; choose an empty folder"):
         run("en-de", "--out", tmp_path, *FEW)
     assert contents(tmp_path) == {name: b"mine\n"}
+
+
+def test_other_files_are_reported_before_anything_is_generated(tmp_path, reporters):
+    (tmp_path / "notes.txt").write_text("mine\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"contains notes\.txt"):
+        run("en-de", "--out", tmp_path, *FEW)
+    assert reporters == []
+
+
+def test_more_sentences_than_the_grammar_has_are_rejected(tmp_path):
+    with pytest.raises(InputError, match="--valid must be at most 100,000, but is 100000000"):
+        run("en-de", "--out", tmp_path / "scenes", "--valid", 100_000_000)
 
 
 def test_another_seed_does_not_replace_a_corpus(tmp_path):

@@ -48,7 +48,9 @@ def test_the_same_command_finishes_what_was_interrupted(tmp_path):
 def test_another_seed_does_not_replace_stories(tmp_path):
     run("--out", tmp_path, *FEW)
     before = contents(tmp_path)
-    with pytest.raises(InputError, match=r"txt, which does not belong to these stories; choose an empty folder"):
+    with pytest.raises(
+        InputError, match=r"contains a different train\.txt, as with another size or seed; choose an empty"
+    ):
         run("--out", tmp_path, *FEW, "--seed", 2)
     assert contents(tmp_path) == before
 

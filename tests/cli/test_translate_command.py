@@ -128,7 +128,7 @@ def test_translations_that_are_empty_are_counted_and_explained(model, tmp_path):
     result = run("w3", "", "w5 w7", "--model", mute)
     assert result.stdout == "\n\n\n"
     assert result.stderr == (
-        f"heedful: 2 of 2 translations by {mute} were empty; a model that was not trained long enough "
+        f"heedful: {mute}: 2 of 2 translations were empty; a model that was not trained long enough "
         "may generate nothing\n"
     )
 
@@ -162,7 +162,7 @@ MISTAKES = {
     "no such folder": (("w3", "--output", "no/where"), InputError, "an existing folder"),
     "a folder to write": (("w3", "--output", "."), InputError, "give a file"),
     "n-best as plain text": (("w3", "--n-best", 2), InputError, "add --json"),
-    "more alternatives than the beam": (("w3", "--json", "--n-best", 7), InputError, "decode.n_best = 7"),
+    "more alternatives than the beam": (("w3", "--json", "--n-best", 7), InputError, "option: n_best = 7"),
     "a beam beyond the vocabulary": (("w3", "--beam", 59), InputError, "more than the 57 tokens of the vocabulary"),
     "a beam beyond all bounds": (("w3", "--beam", 100_000), InputError, "must be at most 1,000"),
     "no beam": (("w3", "--beam", 0), InputError, "^--beam must be at least 1, but is 0$"),

@@ -106,13 +106,13 @@ def test_lines_that_are_too_long_are_counted(tmp_path, model, text):
 def test_options_that_do_not_fit_are_refused(tmp_path, model, text):
     file, out = text / "short.txt", tmp_path / "out"
     for arguments, message in {
-        ("--input", file, "--ray"): "are for folders",
-        ("w3", "--shard-lines", WINDOW): "are for folders",
+        ("--input", file, "--ray"): "is for a folder of files",
+        ("w3", "--shard-lines", WINDOW): "is for a folder of files",
         ("--input", text): "so --output must be a folder",
         ("w3", "--input", text, "--output", out): "use only one of them",
         ("--input", text, "--output", out, "--n-best", 2): "add --json",
         ("--input", text, "--output", out, "--shard-lines", 1000): "multiple of 1,024",
-        ("--input", text, "--output", file): "must not be in the input folder",
+        ("--input", text, "--output", file): "is in the input folder",
     }.items():
         with pytest.raises(InputError, match=message):
             run(*arguments, "--model", model)

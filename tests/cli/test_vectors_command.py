@@ -82,7 +82,7 @@ def test_two_words_or_files_of_pairs_are_compared(file, tmp_path):
         (["analogy", "king", "man"], "an analogy needs three words, A B C, but got 2; give three, or --questions FILE"),
         (["similarity"], "give either two words"),
         (["similarity", "king"], "give either two words"),
-        (["nearest", "kings"], "did you mean king?"),
+        (["nearest", "kings"], 'did you mean "king"?'),
         (["plot", "--out", "map.gif"], ".png or .svg"),
         (["plot", "king", "queen", "--out", "map.png"], "cannot span a plane"),
         (["plot", "king", "queen", "man", "--method", "tsne"], "t-SNE needs at least 5 vectors"),

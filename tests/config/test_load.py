@@ -110,7 +110,7 @@ def test_what_is_not_a_recipe_is_named(recipe: Any) -> None:
 def test_a_preset_is_a_recipe_without_data() -> None:
     recipe = load_preset("tiny", ["model.heads=2"])
     assert (recipe.model.d_model, recipe.model.heads, recipe.data.train) == (128, 2, ())
-    with pytest.raises(InputError, match=r'^preset "tinny": unknown preset "tinny"; did you mean tiny, '):
+    with pytest.raises(InputError, match=r'^preset "tinny": unknown preset "tinny"; did you mean "tiny", '):
         load_preset("tinny")
 
 
@@ -151,18 +151,18 @@ def test_an_override_that_does_not_fit_is_named_with_its_remedy(file: Path) -> N
     assert 'but is "rope"; did you mean "rotary"?' in refusal(file, "model.positions=rope")
     assert 'but is "AdamW"; did you mean "adamw"?' in refusal(file, "optimizer.name=AdamW")
     assert refusal(file, "lora.rank=4").startswith("--set lora.rank=4: unknown table [lora]")
-    assert refusal(file, "train.update_freq=2").endswith("did you mean train.accumulate?")
+    assert refusal(file, "train.update_freq=2").endswith('did you mean "train.accumulate"?')
 
 
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["train.lr=3e-4"], "--set train.lr=3e-4: unknown key train.lr; did you mean optimizer.lr?"),
+        (["train.lr=3e-4"], '--set train.lr=3e-4: unknown key train.lr; did you mean "optimizer.lr"?'),
         (["optimizer.lr"], "--set optimizer.lr: write key=value, such as --set optimizer.lr=3e-4"),
         (["=3"], "--set =3: write key=value, such as --set optimizer.lr=3e-4"),
         (
             ["train.update_freq=2"],
-            "--set train.update_freq=2: unknown key train.update_freq; did you mean train.accumulate?",
+            '--set train.update_freq=2: unknown key train.update_freq; did you mean "train.accumulate"?',
         ),
         (["train.seed=x"], '--set train.seed=x: train.seed must be a whole number, but is "x"'),
         (
@@ -175,7 +175,7 @@ def test_an_override_that_does_not_fit_is_named_with_its_remedy(file: Path) -> N
         ),
         (
             ["data.train.source=x"],
-            "--set data.train.source=x: source is not an index of a list of length 1; use 1 to append to it",
+            "--set data.train.source=x: add the position in the list, counted from 0, as in data.train.0.source",
         ),
         (["name=1979-05-27"], '--set name=1979-05-27: name must be text in quotes, but is [["1979-05-27"]]'),
         (["data.labels=1979-05-27"], "--set data.labels=1979-05-27: data.labels.0 must be text in quotes"),
@@ -190,20 +190,21 @@ def test_a_wrong_override_is_named(file: Path, overrides: list[str], message: st
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("n_heads = 3", "line 13: unknown key model.n_heads; did you mean model.heads?"),
+        ("n_heads = 3", 'line 13: unknown key model.n_heads; did you mean "model.heads"?'),
         ("colour = 3", "line 13: unknown key model.colour; [model] can contain architecture, family, d_model,"),
         ('d_model = "64"', 'line 13: model.d_model must be a whole number, but is "64"; write 64 without quotes'),
         ("d_model = 64.0", "line 13: model.d_model must be a whole number, but is 64.0; write 64"),
         ("d_model = true", "line 13: model.d_model must be a whole number, but is true"),
         ('dropout = "0.1"', 'line 13: model.dropout must be a number, but is "0.1"; write 0.1 without quotes'),
-        ('attention_bias = "no"', 'must be true or false, but is "no"; write false without quotes'),
+        ('attention_bias = "no"', 'must be true or false, but is "no"; write false'),
+        ('attention_bias = "false"', 'must be true or false, but is "false"; write false without quotes'),
         ('norm = "prre"', 'line 13: model.norm must be "post", "pre" or "none", but is "prre"; did you mean "pre"?'),
         ("[image]\nchannels = 2", "line 14: image.channels must be 1 or 3, but is 2"),
         ("dropout = [1, 2]", "line 13: model.dropout must be a number, but is a list"),
         ("d_model = 35\npositions = 'none'", "line 12: model.d_model = 35 is not divisible by model.heads = 2;"),
         ("[decode]\nbeam = 0", "line 14: decode.beam must be at least 1, but is 0"),
         ("[data.valid]\ntarget = 'b'", "line 13: data.valid.source is missing"),
-        ("[tarin]\nseed = 1", "line 13: unknown table [tarin]; did you mean [train]?"),
+        ("[tarin]\nseed = 1", 'line 13: unknown table [tarin]; did you mean "[train]"?'),
         ("[foo]\nseed = 1", "line 13: unknown table [foo]; a recipe can contain name, task, data, "),
         ("[model]\nnorm = 'pre'", "line 13: [model] is defined twice; merge the two tables"),
         ("[image]\nsize = 32", "image.size must be a list of height and width, such as [32, 32], but is 32"),
@@ -233,9 +234,9 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(tmp_path: Path) 
     file.write_text('[train]\nsede = 1\nlog_every = "often"\n[decode]\nbeem = 2\n')
     assert refusal(file, "train.compile=maybe").splitlines() == [
         "4 problems in the recipe",
-        f"  {file}, line 2: unknown key train.sede; did you mean train.seed?",
+        f'  {file}, line 2: unknown key train.sede; did you mean "train.seed"?',
         f'  {file}, line 3: train.log_every must be a whole number, but is "often"',
-        f"  {file}, line 5: unknown key decode.beem; did you mean decode.beam?",
+        f'  {file}, line 5: unknown key decode.beem; did you mean "decode.beam"?',
         '  --set train.compile=maybe: train.compile must be true or false, but is "maybe"',
     ]
 
@@ -247,15 +248,38 @@ def test_a_flood_of_problems_is_cut(tmp_path: Path) -> None:
     assert refusal(file).endswith("and 3 more")
 
 
-@pytest.mark.parametrize("name", ["vaswani-bass", "", 3])
-def test_an_unknown_preset_is_named(file: Path, name: object) -> None:
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [("vaswani-bass", "did you mean "), ("", "`heedful config presets`"), (3, "`heedful config pre")],
+)
+def test_an_unknown_preset_is_named(file: Path, name: object, remedy: str) -> None:
     file.write_text(f"preset = {json.dumps(name)}")
-    assert refusal(file).startswith(f"{file}, line 1: unknown preset {json.dumps(name)}; did you mean ")
+    assert refusal(file).startswith(f"{file}, line 1: unknown preset {json.dumps(name)}; {remedy}")
+
+
+def test_keys_of_the_transformer_in_a_recipe_of_another_architecture_are_to_be_removed(file: Path) -> None:
+    assert "unknown key model.heads: it is a key of the Transformer, " in refusal(file, "model.architecture=recurrent")
+
+
+def test_the_recipes_in_a_folder_without_one_are_named(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}.toml").touch()
+    names = [str(tmp_path / f"{name}.toml") for name in "abcd"]
+    assert refusal(tmp_path).endswith(f"; give {names[0]}, {names[1]} or {names[2]}")
+    Path(names[3]).touch()
+    assert refusal(tmp_path).endswith(f"; give one of its recipes, such as {names[0]}, {names[1]} or {names[2]}")
 
 
 def test_what_is_no_recipe_is_named(tmp_path: Path) -> None:
     assert refusal(tmp_path).startswith(f"{tmp_path}: this folder contains no config.toml")
     assert refusal(tmp_path / "x").startswith(f"{tmp_path / 'x'}: no such recipe")
+    (tmp_path / "x").write_bytes(b"\0\xff")
+    assert (
+        refusal(tmp_path / "x") == f"{tmp_path / 'x'}: is a binary file, not a recipe; give a TOML file or a folder "
+        "with a config.toml"
+    )
+    (tmp_path / "x.de").write_text("Ein Satz.\n")
+    assert "x.de: this is a text file or a table, not a recipe; `heedful init " in refusal(tmp_path / "x.de")
     assert 'preset = "tiny"' in refusal(Path("tiny"))
 
 

@@ -93,7 +93,7 @@ BROKEN = [
         "is encoded only once; set tokenizer.dropout = 0.0",
     ),
     ("optimizer.lr", {"optimizer": {"lr": 3e-4}}, "nothing would be learned"),
-    ("optimizer.lr", {"optimizer": {"schedule": "cosine"}}, "would diverge"),
+    ("optimizer.lr", {"optimizer": {"schedule": "cosine"}}, "would diverge; set it to 0.0005, for example"),
     ("optimizer.warmup", {"optimizer": {"warmup": 0}}, "4000 in the paper"),
     ("optimizer.min_lr", {"optimizer": {"min_lr": 1e-5}}, 'optimizer.schedule is "noam"'),
     ("optimizer.min_lr", {"optimizer": {"schedule": "cosine", "lr": 1e-3, "min_lr": 0.01}}, "above the peak"),
@@ -186,6 +186,24 @@ BROKEN = [
     ("model.kv_heads", {"model": {"kv_heads": 3}}, "choose a number of kv_heads that divides heads"),
     ("model.positions", {"model": {"d_model": 35, "heads": 5}}, 'set model.positions = "learned"'),
     ("model.positions", {"model": {"positions": "rotary", "d_k": 7}}, "set model.d_k to an even number"),
+    ("model.attention", {"model": {"q_rank": 7}}, 'set it to "latent", or leave them out'),
+    ("model.kv_heads", {"model": {"attention": "latent", "kv_heads": 2}}, "leave model.kv_heads = 2 out"),
+    (
+        "model.d_rope",
+        {"model": {"attention": "latent", "positions": "rotary", "d_rope": 5}},
+        "but model.d_rope = 5; set it to an even number",
+    ),
+    ("model.feed_forward", {"model": {"shared_experts": 1}}, 'set it to "experts", or leave them out'),
+    (
+        "model.experts_per_token",
+        {"model": {"feed_forward": "experts", "experts": 4, "experts_per_token": 5}},
+        "lower it, or raise model.experts",
+    ),
+    (
+        "train.compile",
+        {"model": {"feed_forward": "experts"}, "train": {"compile": True}},
+        "set train.compile = false",
+    ),
     ("model.d_model", {"model": {**RECURRENT, "d_model": 35}}, "set model.bidirectional = false"),
     (
         "model.input_feeding",
@@ -215,6 +233,11 @@ def test_a_combination_that_cannot_work_is_refused(key: str, values: dict, words
         recipe_from_dict(values, "here", {key: "there"})
     assert str(caught.value).startswith("there: ")
     assert words in str(caught.value)
+
+
+def test_the_learning_rate_that_a_message_suggests_suits_the_optimizer() -> None:
+    with pytest.raises(InputError, match=r"set it to 0\.005, for example"):
+        recipe_from_dict({"optimizer": {"name": "muon", "schedule": "linear"}}, "here")
 
 
 @pytest.mark.parametrize(
@@ -258,6 +281,9 @@ def test_a_run_that_ends_in_its_warmup_is_remarked_upon_and_not_refused(schedule
     [
         {"model": {"heads": 7, "d_k": 3}},
         {"model": {"kv_heads": 2}},
+        {"model": {"attention": "latent", "kv_heads": 8, "kv_rank": 7, "q_rank": 5, "d_rope": 5}},
+        {"model": {"attention": "latent", "positions": "rotary", "d_k": 7}},
+        {"model": {"feed_forward": "experts", "experts": 4, "experts_per_token": 4, "shared_experts": 1}},
         {"model": {"d_model": 35, "heads": 5, "positions": "none"}},
         {"tokenizer": {"joint": False}, "model": {"tie": "output"}},
         {"model": {"source_vectors": "a.vec", "target_vectors": "a.vec", "freeze_vectors": True}},

@@ -53,11 +53,11 @@ def test_a_recipe_of_ones_own_architecture_is_stored_and_read_again():
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        ({"filter": 11}, "unknown key model.filter; did you mean model.filters"),
+        ({"filter": 11}, 'unknown key model.filter; did you mean "model.filters"'),
         ({"heads": 4}, "unknown key model.heads"),
         ({"colour": 4}, "unknown key model.colour; .* filters, widths"),
         ({"filters": "many"}, "model.filters"),
-        ({"architecture": "transfomer"}, "unknown architecture; did you mean transformer"),
+        ({"architecture": "transfomer"}, 'unknown architecture; did you mean "transformer"'),
         ({"architecture": "own_architectures:WithoutKeys"}, "its class needs an attribute Config"),
         ({"architecture": "own_architectures:NoDataclass"}, "its class needs an attribute Config"),
         ({"architecture": "own_architectures:Gone"}, "has no class Gone"),

@@ -308,7 +308,7 @@ def test_a_trunk_is_no_masked_language_model(theirs):
             'in heedful, a head that predicts masked tokens has the activation "gelu", not "relu"',
         ),
         ({"hidden_size": "absent", "is_decoder": True}, "hidden_size is missing; is_decoder is true"),
-        ({"num_attention_heads": 3}, "is not divisible by model.heads"),
+        ({"num_attention_heads": 3}, "hidden_size = 22 is not divisible by num_attention_heads"),
         ({"hidden_size": 10**12}, "has an invalid setting or weight"),
     ],
 )

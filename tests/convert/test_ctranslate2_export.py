@@ -147,6 +147,8 @@ def test_the_head_of_an_encoder_is_left_out(task, tmp_path):
         ({"residual": False}, "model.residual = false: must be true"),
         ({"scale_scores": False}, "model.scale_scores = false: must be true"),
         ({"activation": "identity"}, 'model.activation = "identity": must be one of relu, '),
+        ({"attention": "latent"}, 'model.attention = "latent": must be "multi_head"'),
+        ({"feed_forward": "experts"}, 'model.feed_forward = "experts": must be "dense"'),
     ],
 )
 def test_what_ctranslate2_cannot_express_is_refused_before_anything_is_written(settings, problem, tmp_path):

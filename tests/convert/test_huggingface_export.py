@@ -9,7 +9,9 @@ from test_llama import random_model as random_llama
 
 import foreign_models
 from heedful.architectures import weights
+from heedful.config.schema import DataConfig, Recipe
 from heedful.convert import FORMATS, Model
+from heedful.convert.exporter import export_model
 from heedful.errors import InputError
 from heedful.registry import EXPORTERS
 from subjects import gated
@@ -38,6 +40,13 @@ def test_a_model_that_came_in_goes_out_in_its_layout(kind, tmp_path):
 def test_the_closest_layout_lists_what_differs(model, problem, tmp_path):
     with pytest.raises(InputError, match=problem):
         exporter.write(model()[0], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_inputs_of_a_model_that_reads_files_are_rejected_before_anything_is_written(tmp_path):
+    recipe = Recipe(task="image_classification", data=DataConfig(modality="image"))
+    with pytest.raises(InputError, match="--inputs: in the format huggingface, only text models are compared"):
+        export_model(replace(gated(), recipe=recipe), "huggingface", tmp_path / "out", inputs=["a.png"])
     assert not (tmp_path / "out").exists()
 
 

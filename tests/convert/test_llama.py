@@ -272,6 +272,8 @@ def test_separate_embeddings_are_announced():
         ({"output_bias": True}, "model.output_bias = false, not true$"),
         ({"d_v": 5}, "model.d_v left out, not 5$"),
         ({"segments": 2}, "model.segments = 0, not 2$"),
+        ({"attention": "latent"}, 'model.attention = "multi_head", not "latent"$'),
+        ({"feed_forward": "experts"}, 'model.feed_forward = "dense", not "experts"$'),
     ],
 )
 def test_what_is_not_a_llama_is_not_written(change, message, tmp_path):

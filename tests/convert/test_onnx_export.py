@@ -297,6 +297,12 @@ def test_weights_are_stored_in_int8_and_next_to_a_large_graph(max_file, tmp_path
         ("classification", {"architecture": "text_cnn"}, 'its architecture is "text_cnn", whose graph depends on'),
         ("word_vectors", {"architecture": "word2vec"}, 'its task is "word_vectors"; the export supports translation'),
         ("captioning", {}, 'its task is "captioning"; the export supports translation'),
+        (
+            "language_model",
+            {"attention": "latent"},
+            'model.attention is "latent"; the export supports only "multi_head"',
+        ),
+        ("classification", {"feed_forward": "experts"}, 'model.feed_forward is "experts"; the export supports only'),
     ],
 )
 def test_what_has_no_graph_is_refused_before_anything_is_written(task, model, problem, tmp_path):

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from heedful.config.schema import TokenizerConfig
-from heedful.convert.sentencepiece_export import sentencepiece_model
-from heedful.errors import InputError
+from heedful.convert.sentencepiece_export import sentencepiece_misfits, sentencepiece_model
 from heedful.text.training import train_tokenizer
 
 sentencepiece = pytest.importorskip("sentencepiece")
@@ -70,11 +69,10 @@ def test_special_tokens_are_control_symbols():
 )
 def test_what_sentencepiece_cannot_express_is_refused_by_name(settings, problem):
     tokenizer = train_tokenizer(LINES, replace(TokenizerConfig(vocab_size=420), **settings))
-    with pytest.raises(InputError, match=problem):
-        sentencepiece_model(tokenizer)
+    assert any(misfit.startswith(problem) for misfit in sentencepiece_misfits(tokenizer))
 
 
 def test_a_vocabulary_with_the_mark_of_a_space_is_refused():
     tokenizer = train_tokenizer(["▁The ▁cat"] * 4, TokenizerConfig(vocab_size=420))
-    with pytest.raises(InputError, match="must be trained on text without it"):
-        sentencepiece_model(tokenizer)
+    [misfit] = sentencepiece_misfits(tokenizer)
+    assert misfit.endswith("must be trained on text without it")

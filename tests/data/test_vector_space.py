@@ -42,7 +42,7 @@ def test_a_word_is_found_in_lower_case_too():
 
 
 def test_a_word_without_a_vector_is_told_with_near_ones():
-    with pytest.raises(InputError, match=re.escape('"kings" has no vector; did you mean king?')):
+    with pytest.raises(InputError, match=re.escape('"kings" has no vector; did you mean "king"?')):
         SPACE.nearest("kings")
 
 

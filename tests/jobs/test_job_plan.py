@@ -42,7 +42,9 @@ def test_a_shard_is_a_number_of_windows(tmp_path, size):
 def test_other_settings_are_refused_by_name(tmp_path):
     source = write_input(tmp_path)
     open_shouting(tmp_path)
-    for key, value in {"model": "other", "beam": 4, "alpha": 0.6000001, "new": True}.items():
+    with pytest.raises(InputError, match="out: the job was started with another model; give the same"):
+        open_job(source, tmp_path / "out", SETTINGS | {"model": "other"}, WINDOW)
+    for key, value in {"beam": 4, "alpha": 0.6000001, "new": True}.items():
         with pytest.raises(
             InputError, match=re.escape(f"{key} = {SETTINGS.get(key)}, but this command has {key} = {value}")
         ):
@@ -71,8 +73,8 @@ def test_folders_that_cannot_be_used_are_refused_before_anything_is_made(tmp_pat
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("mine")
     for output, message in {
-        source: "must not be in the input folder",
-        source / "out": "must not be in the input folder",
+        source: "is the input folder",
+        source / "out": "is in the input folder",
         tmp_path / "full": "contains other files",
         tmp_path / "full" / "letter.txt": "is a file, but the input is a folder; give a new folder",
         tmp_path / "no" / "where": "does not exist; create it",

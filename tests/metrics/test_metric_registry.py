@@ -64,9 +64,9 @@ def test_lower_is_better_for_losses_and_rates_of_errors_however_a_score_is_writt
 
 
 def test_an_unknown_metric_is_refused_with_the_nearest_of_the_same_outputs():
-    with pytest.raises(InputError, match=r'unknown metric "blue" for texts; did you mean bleu\?'):
+    with pytest.raises(InputError, match=r'unknown metric "blue" for texts; did you mean "bleu"\?'):
         find_metric("blue", "texts")
-    with pytest.raises(InputError, match='unknown metric "bleu" for classes; did you mean accuracy, '):
+    with pytest.raises(InputError, match='unknown metric "bleu" for classes; did you mean "accuracy", '):
         find_metric("bleu", "classes")
 
 

@@ -35,6 +35,7 @@ def test_thresholds_decide_on_the_class(thresholds, label):
         ("nan", "from 0 to 1"),
         ("cow=", "from 0 to 1"),
         ("gnu=0.3", "'gnu' is not one of the classes ant, bee, cow"),
+        ("=0.3", "'' is not one of the classes ant, bee, cow"),
     ],
 )
 def test_a_threshold_is_a_probability_of_a_class(text, message):

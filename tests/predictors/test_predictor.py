@@ -86,7 +86,7 @@ def test_options_of_a_call_hold_for_that_call():
     assert translator.translate(TEXT, n_best=1) == translator.with_options(n_best=1).translate(TEXT)
     with pytest.raises(InputError, match="n_best"):
         translator.translate(TEXT, **wrong)
-    with pytest.raises(InputError, match="unknown option bean; did you mean beam"):
+    with pytest.raises(InputError, match='unknown option bean; did you mean "beam"'):
         translator.translate_lines([TEXT], **misspelt)
     with pytest.raises(InputError, match="max_tokens must be at least 1"):
         generator.stream(TEXT, max_tokens=0)

@@ -282,7 +282,7 @@ def test_options_are_checked(stamped, plain):
     with pytest.raises(InputError, match="knows only one language, which its recipe does not name"):
         random_transcriber(plain).transcribe(noises(1)[0], language="de")
     unknown: Any = {"bean": 3}
-    with pytest.raises(InputError, match="unknown option bean; did you mean beam"):
+    with pytest.raises(InputError, match='unknown option bean; did you mean "beam"'):
         english.with_options(**unknown)
     with pytest.raises(InputError, match="n_best = 3: an audio file has one transcript"):
         english.transcribe(noises(1)[0], beam=3, n_best=3)

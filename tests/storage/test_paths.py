@@ -56,7 +56,7 @@ def test_what_does_not_fit_is_not_suggested():
         ),
         (lambda: no_file(Path("corpus/train.en/a")), "no such file; corpus/train.en is a file, not a folder"),
         (lambda: no_folder(Path("corpus/train.en")), "corpus/train.en: is a file; give a folder"),
-        (lambda: no_folder(Path("corpas"), what="run"), "corpas: no such run; did you mean corpus"),
+        (lambda: no_folder(Path("corpas"), what="run"), 'corpas: no such run; did you mean "corpus"'),
         (lambda: nothing_at(Path("zzz")), "zzz: no such file or folder; check the path"),
         (
             lambda: unreadable(Path("zzz"), PermissionError(13, "Permission denied")),

@@ -30,7 +30,9 @@ def test_other_words_are_not(code):
     [("Chinese", "zh"), ("german", "de"), ("Portugese", "pt"), ("Deutsch", "de"), ("中文", "zh"), ("jp", "ja")],
 )
 def test_a_name_is_answered_with_the_code(word, code):
-    with pytest.raises(InputError, match=f'--language: "{word}" is not an ISO 639 language code; did you mean {code}?'):
+    with pytest.raises(
+        InputError, match=f'--language: "{word}" is not an ISO 639 language code; did you mean "{code}"?'
+    ):
         check_language(word, "--language")
 
 

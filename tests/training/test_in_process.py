@@ -72,7 +72,7 @@ def test_a_file_a_recipe_and_plain_values_are_one_recipe(text, tmp_path):
     [
         (
             {"train.max_update": 2},
-            "set train.max_update = 2: unknown key train.max_update; did you mean train.max_updates",
+            'set train.max_update = 2: unknown key train.max_update; did you mean "train.max_updates"',
         ),
         ({"train": {"seed": -1}}, "set train.seed = -1: train.seed must be at least 0, but is -1"),
         (

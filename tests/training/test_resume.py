@@ -147,6 +147,21 @@ def test_a_refusal_names_the_changes_that_cannot_be_allowed(recipe):
         check_same_run(with_lr(changed, 0.02), saved(recipe))
 
 
+def test_several_changes_that_cannot_be_allowed_are_listed_and_long_values_left_out(recipe):
+    corpora = (*recipe.data.train, *recipe.data.train)
+    changed = replace(recipe, train=replace(recipe.train, seed=7), data=replace(recipe.data, train=corpora))
+    message = "data.train has changed since the run was started; .*Use the old values of data.train and train.seed, "
+    with pytest.raises(InputError, match=message):
+        check_same_run(with_lr(changed, 0.02), saved(recipe))
+
+
+def test_a_run_of_another_task_is_refused_without_a_list_of_changes(recipe):
+    other = replace(recipe, task="summarisation", train=replace(recipe.train, seed=7))
+    message = "a run of another task: task is 'summarisation', but the run was started with 'translation'. Start a new"
+    with pytest.raises(InputError, match=message):
+        check_same_run(other, saved(recipe))
+
+
 def test_the_options_of_a_refusal_let_a_finished_run_of_a_falling_rate_be_longer(recipe):
     timed = replace(recipe, optimizer=replace(recipe.optimizer, schedule="linear"))
     longer = replace(timed, train=replace(timed.train, max_updates=1000))

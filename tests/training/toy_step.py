@@ -24,19 +24,25 @@ def learner(
     compile=False,
     activation_checkpointing=False,
     lora=None,
+    model=(),
+    balance=0.003,
     **optimizer,
 ):
     torch.manual_seed(0)
     sizes = {"d_model": 24, "heads": 4, "d_ff": 37, "encoder_layers": encoder_layers, "decoder_layers": 1}
-    model = ModelConfig(**sizes, dropout=dropout, norm=norm)
+    config = ModelConfig(**sizes, dropout=dropout, norm=norm, **dict(model))
     recipe = Recipe(
-        model=model,
+        model=config,
         optimizer=OptimizerConfig(**{"lr": 0.01, "schedule": "constant", "warmup": 0, **optimizer}),
         train=TrainConfig(
-            precision=precision, compile=compile, activation_checkpointing=activation_checkpointing, freeze=frozen
+            precision=precision,
+            compile=compile,
+            activation_checkpointing=activation_checkpointing,
+            freeze=frozen,
+            expert_balance=balance,
         ),
     )
-    network = EncoderDecoder(model, 23, 23)
+    network = EncoderDecoder(config, 23, 23)
     freeze(network, recipe)
     if lora is not None:
         add_updates(network, lora)

@@ -1,5 +1,6 @@
 """Parameters of a model: initialisation, and counts by kind (embeddings, self-attention, feed-forward, ...)."""
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,6 +10,9 @@ from torch import nn
 from heedful.config.schema import TextModelConfig
 from heedful.nn.embedding import Embedding
 from heedful.nn.meta_device import unallocated
+
+# Names of the last matrices of sublayers, of which a mixture of experts has one for each expert.
+LAST = re.compile(r"(?P<sublayer>.*(?:_attention|feed_forward))(?:\.\w+\.\d+)?\.(?:out|down)\.weight")
 
 
 def glorot(model: nn.Module, config: TextModelConfig) -> None:
@@ -44,11 +48,11 @@ def scaled(model: nn.Module, config: TextModelConfig) -> None:
     (Radford et al. 2019, section 2.3).
     """
     normal(model, config)
-    ends = ("_attention.out.weight", "feed_forward.down.weight")
-    # N counts self-attention, cross-attention and feed-forward sublayers.
-    last = [name for name, _ in model.named_parameters() if name.endswith(ends)]
+    matches = (LAST.fullmatch(name) for name, _ in model.named_parameters())
+    last = {match[0]: match["sublayer"] for match in matches if match}
+    # N counts self-attention, cross-attention and feed-forward sublayers; each expert has a last matrix.
     for name in last:
-        nn.init.normal_(model.get_parameter(name), std=config.init_std * len(last) ** -0.5)
+        nn.init.normal_(model.get_parameter(name), std=config.init_std * len(set(last.values())) ** -0.5)
 
 
 INITS: dict[str, Callable[[nn.Module, TextModelConfig], None]] = {"glorot": glorot, "normal": normal, "scaled": scaled}
@@ -82,19 +86,30 @@ class ParameterCounts:
 
     weights: Counter[str] = field(default_factory=Counter)
     biases: Counter[str] = field(default_factory=Counter)
+    inactive: int = 0  # of the experts that a token does not use
 
     @property
     def total(self) -> int:
         return self.weights.total() + self.biases.total()
 
+    @property
+    def active(self) -> int:
+        """The number of parameters that compute a token."""
+        return self.total - self.inactive
+
+
+def kind_of(module: nn.Module, name: str) -> str:
+    """Return the kind of a module with this name in its parent; "" if the kinds of its parts differ."""
+    by_class = (kind for layer, kind in KINDS.items() if isinstance(module, layer))
+    return KINDS_BY_NAME.get(name) or getattr(type(module), "parameter_kind", None) or next(by_class, "")
+
 
 def count_parameters(model: nn.Module) -> ParameterCounts:
-    counts = ParameterCounts()
+    counts = ParameterCounts(inactive=count_inactive(model))
     visited: set[int] = set()
 
     def visit(module: nn.Module, name: str, kind: str) -> None:
-        by_class = (kind for layer, kind in KINDS.items() if isinstance(module, layer))
-        kind = kind or KINDS_BY_NAME.get(name) or getattr(type(module), "parameter_kind", None) or next(by_class, "")
+        kind = kind or kind_of(module, name)
         for leaf, parameter in module.named_parameters(recurse=False):
             if id(parameter) not in visited:  # a tied matrix occurs under several names
                 visited.add(id(parameter))
@@ -104,6 +119,12 @@ def count_parameters(model: nn.Module) -> ParameterCounts:
 
     visit(model, "", "")
     return counts
+
+
+def count_inactive(model: nn.Module) -> int:
+    """Count the parameters of the experts that a token does not use; 0 in a model without experts."""
+    counts = (getattr(module, "inactive_parameters", None) for module in model.modules())
+    return sum(count() for count in counts if count)
 
 
 def count_without_building(build: Callable[[], nn.Module]) -> ParameterCounts:

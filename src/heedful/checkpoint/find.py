@@ -18,7 +18,7 @@ from heedful.config.load import FILE
 from heedful.errors import HeedfulError, InputError
 from heedful.storage.complete_folder import MANIFEST, Manifest, read_manifest
 from heedful.storage.paths import first_missing, near_paths
-from heedful.wording import either
+from heedful.wording import did_you_mean, either
 
 LOG = logging.getLogger(__name__)  # warnings appear on standard error unless the program configures logging
 BUNDLED = Path(str(files("heedful"))) / "box"  # models that come with the package
@@ -158,7 +158,7 @@ def _named_model(name: str) -> Path:
         *get_close_matches(name, names, cutoff=0.7),
     ]
     if near:
-        raise InputError(f'no model "{name}": no such folder; did you mean {either(near)}?')
+        raise InputError(f'no model "{name}": no such folder; {did_you_mean(near)}')
     parent = Path(name).parent
     if parent.name and parent.is_dir():
         if runs := _runs_in(parent):

@@ -37,6 +37,12 @@ def split_name(name: str | Path) -> tuple[str, str | None]:
     return repository, revision or None
 
 
+def name_of_download(folder: Path) -> str | None:
+    """Return the name of the model in a folder of huggingface_hub's cache; None for any other folder."""
+    kind, *names = folder.parent.parent.name.split("--")
+    return HUB + "/".join(names) if (kind, folder.parent.name) == ("models", "snapshots") and names else None
+
+
 def pinned(name: str) -> str:
     """Pin the name of a model on the Hub to the commit that it refers to now; return any other name unchanged."""
     if not is_hub_name(name):

@@ -20,6 +20,7 @@ from heedful.architectures.backbone import BackboneModel
 from heedful.architectures.model import load_weights
 from heedful.checkpoint.description import read_description
 from heedful.checkpoint.find import BUNDLED, find_model, warn_of_choice
+from heedful.checkpoint.hub import name_of_download
 from heedful.checkpoint.model_folder import build_checked, read_merged
 from heedful.config.schema import DataConfig, Recipe
 from heedful.errors import InputError
@@ -48,6 +49,11 @@ class LoadedModel:
     path: Path  # the model folder or checkpoint that was loaded
     adapter: Adapter | None = None  # LoRA updates, already merged into the weights; None if LoRA was not used
 
+    @property
+    def name(self) -> str:
+        """The name of a bundled model or of one on the Hub, or the path of any other model, for messages."""
+        return self.path.name if self.path.parent == BUNDLED else name_of_download(self.path) or str(self.path)
+
     def use(self) -> AnyPredictor:
         """Create the predictor for the model's task, such as a translator, a generator or a classifier."""
         predictor = find_task(self.recipe.task).use(self.model, self.recipe, self.tokenizers)
@@ -63,8 +69,7 @@ class LoadedModel:
         predictor = self.encoder() if kind is Retriever else self.use()
         if not isinstance(predictor, kind):
             command = find_task(self.recipe.task).spec.command or "heedful.load"
-            name = self.path.name if self.path.parent == BUNDLED else self.path
-            raise InputError(f"{name} is {kind_of_model(self.recipe.task)}; use it with `{command}`")
+            raise InputError(f"{self.name} is {kind_of_model(self.recipe.task)}; use it with `{command}`")
         return predictor
 
     def encoder(self) -> AnyPredictor:

@@ -26,11 +26,14 @@ from heedful.cli.inputs import (
 from heedful.cli.options import InputFormat
 from heedful.cli.output import Results, check_output, one_cell, to_json, warn, writing_results
 from heedful.config.schema import Recipe
+from heedful.data.readers.files import ending_of
 from heedful.data.readers.labelled import WholeRow, is_table
 from heedful.data.readers.text_columns import TextRequest
 from heedful.errors import InputError
 from heedful.progress import ProgressReporter, show_progress
 from heedful.storage.complete_folder import read_manifest
+from heedful.tasks import find_task
+from heedful.tasks.specs import kind_of_model
 
 if TYPE_CHECKING:
     from heedful.checkpoint.load import LoadedModel
@@ -71,6 +74,11 @@ class TextCommand:
     ) -> None:
         check_output(output, source, as_json=as_json)
         self.source = input_file(texts, source, form)
+        if source and ending_of(source) == ".json" and not form:
+            raise InputError(
+                f"--input {source}: a .json file is read neither as lines nor as a table; if each line is an object, "
+                "give --input-format jsonl, or if it is a text, --input-format lines"
+            )
         check_columns(self.source, "--input", *columns)
         self.work = work
         self.texts = texts
@@ -165,15 +173,17 @@ class Notes:
     def warn(self, count: int) -> None:
         """Print a warning for each problem: how many of `count` lines or files have it, and the first few."""
         for problem, locations in self.locations.items():
-            warn(f"{problem}: {len(locations):,} of {count:,} (first: {', '.join(locations[:MAX_LOCATIONS])})")
+            first = "first: " if len(locations) > MAX_LOCATIONS else ""
+            warn(f"{problem}: {len(locations):,} of {count:,} ({first}{', '.join(locations[:MAX_LOCATIONS])})")
 
 
-def load(model: str, device: str) -> "LoadedModel":
-    from heedful.checkpoint.load import load_model
+def load(model: str, device: str, *others: str) -> "LoadedModel":
+    """Load a model or, if there are others, an ensemble."""
+    from heedful.checkpoint.ensemble import load_ensemble
     from heedful.machine import prepare_process
 
     prepare_process()
-    return load_model(model, device)
+    return load_ensemble([model, *others], device)
 
 
 def recipe_of(model: str) -> "Recipe":
@@ -182,6 +192,13 @@ def recipe_of(model: str) -> "Recipe":
     from heedful.checkpoint.description import read_description
 
     return read_description(read_manifest(find_model(model)))[0]
+
+
+def check_use(model: str, recipe: "Recipe", command: str) -> None:
+    """Reject a model that is used with another command, before the options are checked, which may not fit it either."""
+    own = find_task(recipe.task).spec.command
+    if own not in ("", command):
+        raise InputError(f"{model} is {kind_of_model(recipe.task)}; use it with `{own}`")
 
 
 def reject_if(problems: dict[str, object]) -> None:

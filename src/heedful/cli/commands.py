@@ -99,7 +99,7 @@ TABLE = {
     ),
     "scenes": Entry(
         "corpora:scenes",
-        "Generate a parallel corpus of any size from a small grammar; each sentence has exactly one translation.",
+        "Generate a parallel corpus from a small grammar; each sentence has exactly one translation.",
     ),
     "stories": Entry(
         "corpora:stories",

@@ -1,23 +1,23 @@
 """`heedful config`: show, check and describe recipes; and `heedful info`: count the parameters of their models."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.options import Data, Overrides, folder_to_write
-from heedful.cli.output import print_table
+from heedful.cli.options import Data, Force, Overrides, folder_to_write
+from heedful.cli.output import check_output, print_table, writing
 from heedful.config.families import FAMILIES
 from heedful.config.load import is_recipe, load_preset, load_recipe, recipe_schema, recipe_to_dict, to_toml
 from heedful.config.presets import PRESETS, TABLE_3, Table3Row
-from heedful.config.schema import Recipe
+from heedful.config.schema import Recipe, TransformerSettings
 from heedful.errors import InputError
 from heedful.storage.complete_folder import read_manifest
 from heedful.storage.paths import likely, near_paths
-from heedful.wording import counted, either
+from heedful.wording import counted, did_you_mean, either
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -31,6 +31,7 @@ app = typer.Typer(
     add_completion=False,
 )
 
+GRAPH_ENDINGS = (".svg", ".mmd")
 FILES = {"text": "text files", "image": "image files", "audio": "audio files", "video": "video files"}  # by modality
 
 
@@ -130,30 +131,63 @@ def info(
         int | None,
         typer.Option(min=5, help="Vocabulary size.", show_default="the model's, or the maximum in the recipe"),
     ] = None,
+    graph: Annotated[
+        Path | None,
+        typer.Option(help="File to draw the model's graph to: .svg for an image, .mmd for mermaid text."),
+    ] = None,
     overrides: Overrides = None,
+    _force: Force = False,
 ) -> None:
     """Count the parameters of a model by kind: attention, feed-forward, embeddings, norms.
 
     Without a model, count the parameters of all models in Table 3 of
     "Attention Is All You Need", next to the published numbers.
+
+    With --graph, also draw the model: its layers in the order in which they
+    compute, and whose results each of them reads, as observed in a forward
+    pass. Neither weights nor data are needed.
     """
     from heedful.tasks.model_size import count_model
 
     if model is None:
-        if vocab or overrides:
-            raise InputError("--vocab and --set apply to a single model: give a preset, a recipe or a model as well")
+        if vocab or overrides or graph:
+            raise InputError(
+                "--vocab, --graph and --set apply to a single model: give a preset, a recipe or a model as well"
+            )
         print_table(paper_table(TABLE_3))
         return
+    if graph:
+        check_graph(graph, Path(model))
     recipe, vocabs = describe(model, overrides or [])
     vocabs = (vocab, vocab) if vocab else vocabs
     counts = count_model(recipe, *vocabs)
-    typer.echo(f"{summary(recipe, vocabs)}\n")
+    typer.echo(summary(recipe, vocabs))
+    for line in costs_per_token(recipe, counts):
+        typer.echo(line)
+    typer.echo()
     print_table(kinds_table(counts))
     if recipe.train.lora is not None or recipe.train.freeze:
         typer.echo(f"\n{trained_weights(recipe, vocabs)}")
     if rows := [row for row in TABLE_3 if model == f"vaswani-{row.name}" and not overrides]:
         typer.echo("\nTable 3 of the paper:\n")
         print_table(paper_table(rows))
+    if graph:
+        draw_graph(graph, model, recipe, vocabs)
+
+
+def check_graph(path: Path, model: Path) -> None:
+    if path.suffix.lower() not in GRAPH_ENDINGS:
+        raise InputError(f"--graph {path}: the name must end in .svg, for an image, or in .mmd, for mermaid text")
+    check_output(path, model if model.is_file() else None, option="--graph")
+
+
+def draw_graph(path: Path, name: str, recipe: "Recipe", vocabs: tuple[int, int]) -> None:
+    from heedful.tools.graph import WRITERS, graph_of
+
+    text = WRITERS[path.suffix.lower()](graph_of(recipe, vocabs), name)
+    with writing(path) as stream:
+        stream.write(text.encode())
+    typer.echo(f"{path}: the graph of {name}", err=True)
 
 
 def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]]:
@@ -179,7 +213,7 @@ def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]
         near = near_paths(path, is_recipe)
         raise InputError(
             f"{str(error).removesuffix('?')}. There is no such recipe or preset either (see `heedful config presets`)"
-            + (f"; did you mean {either(near)}?" if near else "")
+            + (f"; {did_you_mean(near)}" if near else "")
         ) from error
     if overrides:
         raise InputError(f"--set {overrides[0]}: {name} is a trained model; only recipes and presets can be changed")
@@ -222,6 +256,15 @@ def kinds_table(counts: "ParameterCounts") -> "Table":
     table.add_section()
     table.add_row("total", f"{counts.weights.total():,}", f"{counts.biases.total():,}", f"{counts.total:,}", "100.0%")
     return table
+
+
+def costs_per_token(recipe: "Recipe", counts: "ParameterCounts") -> Iterator[str]:
+    """Describe what a token costs: the parameters that compute it, if not all do, and its share of the KV cache."""
+    if counts.inactive:
+        yield f"active per token: {counts.active:,} parameters ({counts.active / counts.total:.1%})"
+    if isinstance(recipe.model, TransformerSettings) and FAMILIES[recipe.model.family].writes:
+        size = recipe.model.cache_size
+        yield f"KV cache per token: {counted(size, 'values')}, {4 * size:,} bytes in float32"
 
 
 def paper_table(rows: "list[Table3Row] | tuple[Table3Row, ...]") -> "Table":

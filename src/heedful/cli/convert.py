@@ -101,19 +101,23 @@ def convert(
     if source != HEEDFUL:
         if task is not None:
             check_task_name(task, f"--task {task}")
-        if out.exists() and folder.exists() and out.samefile(folder):
-            raise InputError(f"--out {out}: is the model that is converted; choose another folder")
         to_heedful(folder, source, task, out, split_name(model)[0] if is_hub_name(model) else None, adapter)
-    elif target == HEEDFUL:
-        if (found := format_of(str(folder))) != HEEDFUL:
-            raise InputError(f"--from {HEEDFUL}: {model} has the format {found}; leave --from out")
+        return
+    if (found := format_of(str(folder))) != HEEDFUL:
+        raise InputError(f"--from {HEEDFUL}: {model} has the format {found}; leave --from out")
+    if task is not None:
         raise InputError(
-            f"{model} is a heedful model already; to convert it, give --to with one of {', '.join(EXPORTERS)}"
+            f"--task {task}: applies only to models from other toolkits, but {model} is a heedful model; leave it out"
         )
-    elif task is not None:
-        raise InputError(f"--task {task}: applies only to conversion to a heedful model; leave it out")
-    else:
-        export(model, out, target)
+    if target == HEEDFUL:
+        from heedful.checkpoint import load_model
+        from heedful.convert.exporter import as_converted, fitting_formats
+
+        formats = fitting_formats(as_converted(load_model(model)))
+        raise InputError(
+            f"{model} is a heedful model already; to convert it, give --to with one of {', '.join(formats)}"
+        )
+    export(model, out, target)
 
 
 def to_heedful(
@@ -126,7 +130,7 @@ def to_heedful(
     from heedful.checkpoint import write_model
     from heedful.convert.model import count_values
 
-    with writing_folder(out, "--out") as free, show_progress(f"converting {folder}"):
+    with writing_folder(out, folder) as free, show_progress(f"converting {folder}"):
         model = FORMATS[source].read(folder, task)
         if adapter is not None:
             from heedful.convert.peft import with_adapter
@@ -154,9 +158,11 @@ def format_of(model: str) -> str:
     from heedful.checkpoint.find import find_model
     from heedful.convert.ctranslate2 import MODEL_BIN, read_specification
     from heedful.convert.peft import SETTINGS as ADAPTER_SETTINGS
-    from heedful.convert.settings import CONFIG, read_config
+    from heedful.convert.settings import CONFIG, read_config, reject_lfs_pointers
 
     folder = Path(model)
+    if (folder / MODEL_BIN).is_file() or (folder / CONFIG).is_file():
+        reject_lfs_pointers(folder)
     if (folder / MODEL_BIN).is_file():
         file, kind, noun = MODEL_BIN, read_specification(folder / MODEL_BIN), "specification"
     elif (folder / CONFIG).is_file():
@@ -251,6 +257,7 @@ def export(
     and lists the settings that the format supports.
     """
     from heedful.checkpoint import load_model
+    from heedful.checkpoint.find import find_model
     from heedful.convert.exporter import COMPARED_INPUTS, export_model, with_languages
     from heedful.tasks.specs import usage
     from heedful.text.languages import check_language
@@ -271,7 +278,7 @@ def export(
     replaced = ", replacing the model that was there" if out and (out / MANIFEST).is_file() else ""
     destination, commit = out or push, ""
     with folder_to_push(out, push) as folder:
-        with writing_folder(folder, "OUT") as free, show_progress(f"exporting {model}"):
+        with writing_folder(folder, find_model(model)) as free, show_progress(f"exporting {model}"):
             loaded = with_languages(load_model(model), source_language, target_language)
             exported = export_model(loaded, to, free, precision, texts, push or ".")
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

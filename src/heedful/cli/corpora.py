@@ -1,7 +1,8 @@
-"""`heedful scenes`, `heedful stories` and `heedful shapes`: synthetic corpora of any size."""
+"""`heedful scenes`, `heedful stories` and `heedful shapes`: synthetic corpora."""
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -13,42 +14,30 @@ from heedful.progress import show_progress
 from heedful.wording import counted
 
 Files = Mapping[str, Callable[[], bytes]]  # functions that return the content, by path relative to the folder
+PARTS = ("train", "valid", "test")
+# Of the distinct sentences that the grammar can produce, 1 in 16 is for validation, and 1 in 16 for test: beyond these
+# numbers, ever more drawn sentences are repetitions.
+MAX_PAIRS, MAX_HELD_OUT_PAIRS = 2_000_000, 100_000
 Out = Annotated[Path, typer.Option(help="Folder to write to.", callback=folder_to_write)]
 
 
-def write_corpus(folder: Path, files: Files, what: str, done: Callable[[int], object] = lambda _: None) -> None:
-    """Write the files of a generated corpus into a folder that may contain nothing but some of these files.
+def write_corpus(folder: Path, files: Files, done: Callable[[int], object] = lambda _: None) -> None:
+    """Write the files of a generated corpus into a folder that `reject_other_files` has accepted.
 
     Existing files stay unchanged; before anything is written, they are compared with the generated content. Each file
     is written completely or not at all, however the command ends. Only a power failure can leave damaged files, which
     the next call rejects. Files are generated one by one, so that they need not fit into memory together.
     """
-    from heedful.storage.atomic import TEMPORARY, atomic_file, named_write_errors
+    from heedful.storage.atomic import atomic_file, named_write_errors
     from heedful.storage.disk import UNFLUSHED
 
-    folders = {str(parent) for name in files for parent in Path(name).parents}
-    other = ""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in folder.rglob("*"):
-            # A temporary file that an interrupted command left counts as the file that it would have become.
-            relative, names = path.relative_to(folder), folders if path.is_dir() else files
-            if relative.with_name(relative.name.removeprefix(TEMPORARY)).as_posix() not in names:
-                other = relative.as_posix()
-                break
-        for name in () if other else (name for name in files if (folder / name).exists()):
+    with named_out_errors(folder):
+        for name in (name for name in files if (folder / name).exists()):
             if (folder / name).read_bytes() != files[name]():
-                other = name
-                break
+                raise InputError(
+                    f"--out {folder}: contains a different {name}, as with another size or seed; choose an empty folder"
+                )
             done(1)
-    except OSError as error:
-        raise RunError(
-            f"cannot write to {folder}: {error.strerror or error}; choose another folder with --out"
-        ) from error
-    if other:
-        raise InputError(
-            f"--out {folder}: contains {other}, which does not belong to these {what}; choose an empty folder"
-        )
     for name, content in files.items():
         path = folder / name
         if not path.exists():
@@ -60,26 +49,56 @@ def write_corpus(folder: Path, files: Files, what: str, done: Callable[[int], ob
             done(1)
 
 
+def reject_other_files(folder: Path, names: Collection[str], what: str) -> None:
+    """Reject a folder that cannot be created, or that contains anything but files with these names."""
+    from heedful.storage.atomic import TEMPORARY
+
+    folders = {name.rpartition("/")[0] for name in names}
+    with named_out_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in folder.rglob("*"):
+            # A temporary file that an interrupted command left counts as the file that it would have become.
+            relative = path.relative_to(folder)
+            name = relative.with_name(relative.name.removeprefix(TEMPORARY)).as_posix()
+            if name not in (folders if path.is_dir() else names):
+                raise InputError(
+                    f"--out {folder}: contains {relative.as_posix()}, which does not belong to these {what}; choose an "
+                    "empty folder"
+                )
+
+
+@contextmanager
+def named_out_errors(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RunError(
+            f"cannot write to {folder}: {error.strerror or error}; choose another folder with --out"
+        ) from error
+
+
 def scenes(
     languages: Annotated[str, typer.Argument(help="Languages: en-de or en-zh.")],
     out: Out,
-    train: Annotated[int, typer.Option(min=1, help="Sentence pairs for training.")] = 20_000,
-    valid: Annotated[int, typer.Option(min=1, help="Sentence pairs for validation.")] = 500,
-    test: Annotated[int, typer.Option(min=1, help="Sentence pairs for the test set.")] = 500,
+    train: Annotated[int, typer.Option(min=1, max=MAX_PAIRS, help="Sentence pairs for training.")] = 20_000,
+    valid: Annotated[int, typer.Option(min=1, max=MAX_HELD_OUT_PAIRS, help="Sentence pairs for validation.")] = 500,
+    test: Annotated[int, typer.Option(min=1, max=MAX_HELD_OUT_PAIRS, help="Sentence pairs for the test set.")] = 500,
     seed: Annotated[int, typer.Option(help="Random seed; a different seed gives different sentences.")] = 1,
 ) -> None:
-    """Generate a parallel corpus of any size from a small grammar; each sentence has exactly one translation.
+    """Generate a parallel corpus from a small grammar; each sentence has exactly one translation.
 
     Separate files contain the words of each sentence, their roles and the word
     alignment. The same command always writes the same files. No training
     sentence is in the validation or test set, whatever the seed.
     """
-    from heedful.corpora.scenes import split
+    from heedful.corpora.scenes import check_languages, split
     from heedful.corpora.scenes.corpus import corpus_files
 
+    check_languages(languages)
+    reject_other_files(out, corpus_files(languages, dict.fromkeys(PARTS, ())), "scenes")
     with show_progress("writing sentence pairs", "pairs", train + valid + test) as progress:
         parts = split(languages, train, valid, test, seed, progress.advance)
-    write_corpus(out, {name: text.encode for name, text in corpus_files(languages, parts).items()}, "scenes")
+    write_corpus(out, {name: text.encode for name, text in corpus_files(languages, parts).items()})
     sample = parts["test"][0]
     typer.echo(f"{out}: {counted(train, 'pairs')} to train on, {valid:,} for validation, {test:,} for test, such as")
     typer.echo(f"  {sample.source.text}\n  {sample.target.text}")
@@ -91,11 +110,12 @@ def scenes(
 def stories(
     out: Out,
     language: Annotated[str, typer.Argument(help="Language: en, de or zh.")] = "en",
-    train: Annotated[int, typer.Option(min=1, help="Stories for training.")] = 20_000,
-    valid: Annotated[int, typer.Option(min=1, help="Stories for validation.")] = 500,
-    test: Annotated[int, typer.Option(min=1, help="Stories for the test set.")] = 500,
+    train: Annotated[int, typer.Option(min=1, max=MAX_PAIRS, help="Stories for training.")] = 20_000,
+    valid: Annotated[int, typer.Option(min=1, max=MAX_HELD_OUT_PAIRS, help="Stories for validation.")] = 500,
+    test: Annotated[int, typer.Option(min=1, max=MAX_HELD_OUT_PAIRS, help="Stories for the test set.")] = 500,
     sentences: Annotated[
-        tuple[int, int], typer.Option(min=2, help="Minimum and maximum number of sentences in a story.")
+        tuple[int, int],
+        typer.Option(min=2, metavar="MIN MAX", help="Minimum and maximum number of sentences in a story."),
     ] = (4, 9),
     seed: Annotated[int, typer.Option(help="Random seed; a different seed gives different stories.")] = 1,
 ) -> None:
@@ -105,14 +125,16 @@ def stories(
     story is a paragraph. The same command always writes the same files. No
     training story is in the validation or test set, whatever the seed.
     """
-    from heedful.corpora.scenes.stories import split_stories, story_files
+    from heedful.corpora.scenes.stories import check_language, split_stories, story_files
 
+    check_language(language)
     fewest, most = sentences
     if fewest > most:
         raise InputError(f"--sentences {fewest} {most}: give the smaller number first")
+    reject_other_files(out, story_files(language, dict.fromkeys(PARTS, ())), "stories")
     with show_progress("writing stories", "stories", train + valid + test) as progress:
         parts = split_stories(language, train, valid, test, seed, range(fewest, most + 1), progress.advance)
-    write_corpus(out, {name: text.encode for name, text in story_files(language, parts).items()}, "stories")
+    write_corpus(out, {name: text.encode for name, text in story_files(language, parts).items()})
     typer.echo(f"{out}: {counted(train, 'stories')} to train on, {valid:,} for validation, {test:,} for test, such as")
     typer.echo("".join(f"  {sentence}\n" for sentence in parts["test"][0]), nl=False)
     typer.echo('to make each paragraph a document, add this to the recipe:\n  [data]\n  documents = "paragraph"')
@@ -143,7 +165,7 @@ def shapes(
     interrupted. No caption for training is in the validation or test set,
     whatever the seed.
     """
-    from heedful.corpora.shapes import LANGUAGES, caption, split
+    from heedful.corpora.shapes import LANGUAGES, caption, scene, split
     from heedful.corpora.shapes.corpus import corpus_files
 
     speaker = None
@@ -154,10 +176,13 @@ def shapes(
 
         torch.set_num_threads(1)  # for a short clip, several threads would mostly wait for each other
         speaker = Speaker(speak)
+    # The names of the files depend only on the numbers of scenes.
+    sizes = zip(PARTS, (train, valid, test), strict=True)
+    reject_other_files(out, corpus_files({part: [scene(seed, 0)] * size for part, size in sizes}, speaker), "shapes")
     with show_progress("drawing images", "scenes", train + valid + test) as progress:
         parts = split(train, valid, test, seed, progress.advance)
         files = corpus_files(parts, speaker)
         progress.begin("files", len(files))
-        write_corpus(out, files, "shapes", progress.advance)
+        write_corpus(out, files, progress.advance)
     typer.echo(f"{out}: {counted(train, 'images')} to train on, {valid:,} for validation, {test:,} for test, such as")
     typer.echo("".join(f"  {caption(language, parts['test'][0]).text}\n" for language in LANGUAGES), nl=False)

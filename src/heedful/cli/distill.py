@@ -4,6 +4,7 @@ import os
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -72,9 +73,9 @@ def distill(
     """
     from heedful.cli.translate import FolderTranslation, translate_folder
     from heedful.config.load import load_recipe, read_toml, recipe_file, to_toml
-    from heedful.data.readers.files import check_text
+    from heedful.data.readers.files import TABLE_ENDINGS, check_text, ending_of
     from heedful.jobs import SHARD_LINES
-    from heedful.storage.atomic import atomic_file, atomic_folder, named_write_errors
+    from heedful.storage.atomic import atomic_file, named_write_errors
 
     file = recipe_file(recipe)
     student = load_recipe(file, data_root=data)
@@ -87,6 +88,8 @@ def distill(
         if (task := recipe_of(model).task) not in TASKS:
             raise InputError(f'--teacher {model}: its task is "{task}", but that of a teacher must be {supported}')
     for path in sources or ():
+        if ending_of(path) in TABLE_ENDINGS:
+            raise InputError(f"--sources {path}: is a table; save its texts to a file with one text per line")
         check_text(path)
     values, _ = read_toml(file)
     originals = student.data.train if keep_original else ()
@@ -97,17 +100,18 @@ def distill(
         raise InputError(
             f"{out / 'config.toml'}: already contains a different recipe; choose another folder with --out"
         )
+    if out.exists() and any(out.iterdir()) and not (out / TRANSLATIONS).exists():
+        raise InputError(f"--out {out}: contains other files; choose a new folder")
 
     with named_write_errors(out):
         (out / TRANSLATIONS).mkdir(parents=True, exist_ok=True)
-        if not (out / SOURCES).exists():
-            with atomic_folder(out / SOURCES) as writer:
-                for number, corpus in enumerate(corpora, 1):
-                    writer.write(file_name(number), source_lines(corpus, student))
+        write_sources(out / SOURCES, corpora, student)
     search = settings({"beam": beam}, DecodeConfig)
     for number, model in enumerate(teacher, 1):
         folders = (out / SOURCES, out / TRANSLATIONS / str(number))
-        task = FolderTranslation(*folders, model, device, precision, engine, search, False, SHARD_LINES, literals=False)
+        task = FolderTranslation(
+            *folders, [model], device, precision, engine, search, False, SHARD_LINES, literals=False
+        )
         translate_folder(task, ray=False)
     with named_write_errors(out), atomic_file(out / "config.toml") as stream:
         stream.write(content)
@@ -124,6 +128,27 @@ def changes(corpus: CorpusConfig) -> dict[str, Any]:
 
 def file_name(number: int) -> str:
     return f"train-{number}.txt"
+
+
+def write_sources(folder: Path, corpora: Sequence[CorpusConfig], recipe: "Recipe") -> None:
+    """Write the source texts of corpora to a folder; if it exists, check that it contains them."""
+    from heedful.storage.atomic import atomic_folder
+
+    if not folder.exists():
+        with atomic_folder(folder) as writer:
+            for number, corpus in enumerate(corpora, 1):
+                writer.write(file_name(number), source_lines(corpus, recipe))
+        return
+    files = {file_name(number): corpus for number, corpus in enumerate(corpora, 1)}
+    if {path.name for path in folder.iterdir()} != files.keys():
+        raise InputError(f"{folder}: contains the texts of other sources; choose another folder with --out")
+    for name, corpus in files.items():
+        with (folder / name).open("rb") as stream:
+            if any(before != now for before, now in zip_longest(stream, source_lines(corpus, recipe))):
+                raise InputError(
+                    f"{folder / name}: was written from other texts than those now in {corpus.source}; restore them, "
+                    "or choose another folder with --out"
+                )
 
 
 def source_lines(corpus: CorpusConfig, recipe: "Recipe") -> Iterator[bytes]:

@@ -57,6 +57,13 @@ def evaluate(
     model: Annotated[
         str | None, typer.Argument(help="Model or run folder, the name of a bundled model, or hf:OWNER/NAME.")
     ] = None,
+    models: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            help="Further model, for an ensemble of models that write text with the same tokenizers. Can be repeated.",
+        ),
+    ] = None,
     source: Annotated[
         Path | None,
         typer.Option(
@@ -134,8 +141,10 @@ def evaluate(
     resampling whether the difference from a baseline is significant.
     """
     search = settings(locals(), DecodeConfig)
-    model, against = (pinned(name) if name else name for name in (model, against))
-    record = file_hashes(model) if model else {}
+    ensemble = [pinned(name) for name in (model, *(models or ())) if name]
+    model, others = next(iter(ensemble), None), ensemble[1:]
+    against = pinned(against) if against else None
+    record: dict[str, Any] = ({"ensemble": ensemble} if others else {}) | (file_hashes(model) if model else {})
     columns = {"source_field": source_field, "pair_field": pair_field, "target_field": target_field}
     fields = {key: column for key, column in columns.items() if column}
     if model and hypotheses is None and (recipe := recipe_of(model)).task != "translation":
@@ -146,16 +155,12 @@ def evaluate(
             "--language": language,
             "--precision": precision != "float32",
         }
-        reject_if(
-            {
-                f"{option} is for translations, but {model} is {kind_of_model(recipe.task)}; leave it out": is_set
-                for option, is_set in for_translations.items()
-            }
-        )
+        reject_if(misplaced(for_translations, f"is for translations, but {model} is {kind_of_model(recipe.task)}"))
         reading = FileOptions(skip_bad, truncated, channel)
         reading.check(model, recipe)
-        test_set = task_test_set(recipe, source, reference, data, fields)
-        evaluation = TaskEvaluation(test_set, device, search, reading, engine)
+        evaluation = TaskEvaluation(
+            task_test_set(recipe, source, reference, data, fields), device, search, reading, engine, others
+        )
         if against:
             reject_if({"--plot draws the confusion matrix of one model; leave --against out": plot})
             check_comparable(model, recipe, against, recipe_of(against))
@@ -179,15 +184,20 @@ def evaluate(
             "--output saves a model's translations, but --hypotheses is already a file of them; leave --output out": (
                 output and hypotheses
             ),
-            "--beam and --max-extra are for models, but there is nothing to translate; leave them out": (
-                search and hypotheses and not source
-            ),
             "--plot draws a confusion matrix, but translations are not classes; leave it out": plot,
-            "--skip-bad, --truncated and --channel are for models that read images, audio files or videos; leave them "
-            "out": (skip_bad or truncated or channel),
-            "--source-field and similar options are for tables, but a translator is evaluated on text files; leave "
-            "them out": fields,
         }
+        | misplaced(
+            {options.option_of(name): hypotheses and not source for name in search},
+            "is for models, but there is nothing to translate",
+        )
+        | misplaced(
+            {"--skip-bad": skip_bad, "--truncated": truncated, "--channel": channel},
+            "is for models that read images, audio files or videos",
+        )
+        | misplaced(
+            dict.fromkeys(map(options.option_of, fields), True),
+            "is for tables, but a translator is evaluated on text files",
+        )
     )
     check_output(output, source, *(reference or ()))
     from heedful.metrics import Scoring, check_aligned
@@ -195,16 +205,20 @@ def evaluate(
     if language:
         check_language(language, "--language")
     recipe = recipe_of(model) if model else Recipe()
-    names = [name.strip().lower() for name in metrics.split(",")] + ["tokenised-bleu"] * tokenised
-    scoring = Scoring(metrics=tuple(dict.fromkeys(names)), language=language or recipe.data.target_language)
-    others = "--source and --reference"
-    test = files_test_set(source, reference) if reference else recipe_test_set(str(model), recipe, data, others)
+    names = dict.fromkeys([*(name.strip().lower() for name in metrics.split(",")), *["tokenised-bleu"] * tokenised])
+    scoring = Scoring(metrics=tuple(names), language=language or recipe.data.target_language)
+    test = (
+        files_test_set(source, reference)
+        if reference
+        else recipe_test_set(str(model), recipe, data, "--source and --reference")
+    )
     files = [name for name in (hypotheses, against) if name and (name == hypotheses or Path(name).is_file())]
     check_output(output, *map(Path, files), *test.files)
     texts = {name: list(read_lines(Path(name))) for name in files}
     check_aligned(test.by_path() | texts)
     lower_cased = []
-    for name in (each for each in (against, model) if each and each not in files):
+    system = " and ".join(ensemble) or str(hypotheses)
+    for name in (each for each in (against, system) if each and each not in files):
         if not test.source:
             raise InputError(
                 f"--against {name}: no such file of translations; check the path or, if it is a model, give --source "
@@ -212,15 +226,22 @@ def evaluate(
             )
         if model and name == against:
             check_can_translate(model, recipe, name, recipe_of(name))
-        translator = load_translator(name, device, precision, engine, {"n_best": 1, **search})
-        texts[name] = translated(name, translator, test, output if name == model else None)
+        translator = load_translator(
+            ensemble if name == system else [name], device, precision, engine, {"n_best": 1, **search}
+        )
+        texts[name] = translated(name, translator, test, output if name == system else None)
         tokenizer = translator.tokenizers.target.config
         if tokenizer.normalization == "nfkc":
             scoring = replace(scoring, form="NFKC")
         if tokenizer.lowercase:
             lower_cased.append(name)
-    facts, lines = translation_scores(str(model or hypotheses), against, texts, test.references, scoring, lower_cased)
+    facts, lines = translation_scores(system, against, texts, test.references, scoring, lower_cased)
     typer.echo(json.dumps(facts | record, ensure_ascii=False, indent=2) if as_json else "\n".join(lines))
+
+
+def misplaced(are_set: dict[str, Any], reason: str) -> dict[str, object]:
+    """Return a message for each option that is out of place for a reason, and whether it is set, for `reject_if`."""
+    return {f"{option} {reason}; leave it out": is_set for option, is_set in are_set.items()}
 
 
 def files_test_set(source: Path | None, references: list[Path]) -> TestSet:
@@ -354,23 +375,36 @@ def task_test_set(
         return located_data(recipe, folder)
     if folder or len(references or ()) > 1:
         raise InputError("--source gives another test set; leave --data out, and give at most one --reference")
-    target = str(references[0].absolute()) if references else None
-    test = replace(columns_of(recipe), source=str(source.absolute()), target=target, part=(0.0, 1.0), **fields)
-    return replace(data, test=test)
+    target = str(references[0]) if references else None
+    test = replace(columns_of(recipe), source=str(source), target=target, part=(0.0, 1.0), **fields)
+    if test.target is None and test.source_field == test.target_field:
+        raise InputError(
+            f"input and target would both be read from column {test.source_field!r}; give two columns with "
+            "--source-field and --target-field"
+        )
+    return replace(data, root=".", test=test)
 
 
 class TaskEvaluation:
     """Evaluation of models on one test set with the metrics of their task.
 
     Attributes:
+        others: Further models, which form an ensemble with the model that is evaluated.
         bad: The errors about files of the test set that cannot be read, as keys.
         count: The number of files in the test set; 0 as long as all files can be read.
     """
 
     def __init__(
-        self, data: "DataConfig", device: str, search: dict[str, int], reading: FileOptions, engine: str
+        self,
+        data: "DataConfig",
+        device: str,
+        search: dict[str, int],
+        reading: FileOptions,
+        engine: str,
+        others: Sequence[str] = (),
     ) -> None:
         self.data = data
+        self.others = others
         self.device = device
         self.search = search
         self.reading = reading
@@ -394,10 +428,10 @@ class TaskEvaluation:
             check_plot(plot, "--plot", *(files_of(data.test, data) if data.test else ()))
             if not recipe.data.labels:
                 raise InputError(f"--plot draws a confusion matrix, but {model} does not predict classes; leave it out")
-        results = self.results(model)
+        results = self.results(model, *self.others)
         scores = results.scores if results else {}
         facts = {
-            "system": model,
+            "system": " and ".join([model, *self.others]),
             "task": recipe.task,
             "scores": {name: finite_or_none(x) for name, x in scores.items()},
         }
@@ -419,8 +453,8 @@ class TaskEvaluation:
 
         task = recipe_of(model).task
         outcomes, names = [], []
-        for name in (baseline, model):
-            results = self.results(name)
+        for name, *others in ((baseline,), (model, *self.others)):
+            results = self.results(name, *others)
             if results is None or results.outcomes is None:
                 raise InputError(
                     f'two models for the task "{task}" cannot be compared by resampling, because its scores '
@@ -442,24 +476,28 @@ class TaskEvaluation:
             warn(few_examples(ours.count))
         with show_progress("comparing by paired bootstrap"):
             comparisons = compare_scores(theirs, ours)
-        if others := [name for name in names if name not in ours.scores]:
-            warn(f"scores of a test set as a whole, such as {others[-1]}, are not compared")
-        facts: dict[str, Any] = {"system": model, "task": task, "examples": ours.count, "baseline": baseline}
+        if whole := [name for name in names if name not in ours.scores]:
+            warn(f"scores of a test set as a whole, such as {whole[-1]}, are not compared")
+        system = " and ".join([model, *self.others])
+        facts: dict[str, Any] = {"system": system, "task": task, "examples": ours.count, "baseline": baseline}
         if ours.classes:
             facts["classes_without_examples"] = ours.classes.absent
         facts["comparisons"] = [asdict(comparison) for comparison in comparisons]
-        return facts, comparison_lines(baseline, model, comparisons, digits=4)
+        return facts, comparison_lines(baseline, system, comparisons, digits=4)
 
-    def results(self, model: str) -> "Results | None":
-        """Load a model and evaluate it on the readable files of the test set; return None if there are no examples."""
+    def results(self, model: str, *others: str) -> "Results | None":
+        """Load a model and evaluate it on the readable files of the test set; return None if there are no examples.
+
+        If there are other models, the ensemble of all is evaluated.
+        """
         from heedful.tasks.task import Evaluation
 
-        loaded = load(model, self.device)
+        loaded = load(model, self.device, *others)
         recipe = loaded.recipe
         if self.search and not FAMILIES[recipe.model.family].pairs:
             option = "--beam is the beam size" if "beam" in self.search else "--max-extra is the length limit"
             raise InputError(f"{option} of a search, but {model} does not search; leave it out")
-        predictor = engine_predictor(model, recipe, self.engine, self.device, self.search)
+        predictor = engine_predictor(model, others, recipe, self.engine, self.device, self.search)
         recipe = replace(recipe, decode=with_options(recipe.decode, self.search))
         loaded = self.reading.applied(model, replace(loaded, recipe=recipe))
         data = replace(loaded.recipe.data, root=self.data.root, test=self.data.test, bad_files="skip_all")
@@ -483,7 +521,9 @@ class TaskEvaluation:
                 self.print_once(f"heedful: {sentence}")
 
 
-def engine_predictor(model: str, recipe: "Recipe", engine: str, device: str, search: dict[str, int]) -> Any:
+def engine_predictor(
+    model: str, others: Sequence[str], recipe: "Recipe", engine: str, device: str, search: dict[str, int]
+) -> Any:
     """Load the CTranslate2 predictor that decodes or scores the texts of a test set; None if torch does it."""
     from heedful.convert.engine import RANKING, leave_to_torch, may_use_ctranslate2, open_predictor
     from heedful.registry import ENGINE_PREDICTORS
@@ -498,7 +538,7 @@ def engine_predictor(model: str, recipe: "Recipe", engine: str, device: str, sea
             misfits.append(f"train.label_smoothing = {recipe.train.label_smoothing:g}: must be 0")
     if misfits:
         return leave_to_torch(model, engine, misfits) if may_use_ctranslate2(engine) else None
-    return open_predictor(ENGINE_PREDICTORS[recipe.task], model, engine, device, options=search or None)
+    return open_predictor(ENGINE_PREDICTORS[recipe.task], model, engine, device, options=search or None, others=others)
 
 
 def check_can_translate(model: str, recipe: "Recipe", baseline: str, other: "Recipe") -> None:

@@ -16,10 +16,10 @@ from heedful.data.readers.columns import columns_of as columns_in
 from heedful.data.readers.files import made_folders
 from heedful.data.readers.labelled import is_table
 from heedful.data.readers.rows import names_columns
-from heedful.data.readers.text_columns import header_candidates
+from heedful.data.readers.text_columns import TextRequest, choose_columns, header_candidates
 from heedful.errors import InputError
 from heedful.storage.paths import no_file, nothing_at
-from heedful.wording import counted, either
+from heedful.wording import either, part_of
 
 if TYPE_CHECKING:
     from heedful.checkpoint import LoadedModel
@@ -108,7 +108,7 @@ def check_bad_files(bad: Sequence[str], count: int, *, skip_bad: bool) -> None:
     """Report which of `count` files could not be read, once the others are done; raise an error unless `skip_bad`."""
     if not bad:
         return
-    message = f"{counted(len(bad), 'files')} of {count:,} could not be read:" + "".join(f"\n  {one}" for one in bad)
+    message = f"{part_of(len(bad), count, 'files')} could not be read:" + "".join(f"\n  {one}" for one in bad)
     if skip_bad:
         warn(message)
     else:
@@ -132,7 +132,7 @@ def named_files(names: Sequence[str] | None, recipe: "Recipe") -> list[Path]:
     problems = []
     for path in map(Path, names):
         if not path.exists():
-            problems.append(nothing_at(path))
+            problems.append(nothing_at(path, f"check the path; the model reads {NOUNS[modality]}"))
         elif path.is_dir():
             note_made_folders(path)
             if others := other_files(path, modality):
@@ -195,8 +195,10 @@ def column_of_files(table: Path, recipe: "Recipe", column: str | None, *, has_op
     from heedful.tools.proposals.media_survey import file_column
 
     own = columns_of(recipe).source_field
-    if column or names_columns((own,), header_candidates(table)):
-        return column or own
+    if column:
+        return choose_columns(table, TextRequest((own,), (column,))).fields[0]
+    if names_columns((own,), header_candidates(table)):
+        return own
     columns = columns_in(table, DataConfig())
     guess = file_column(columns, (recipe.data.modality,)) if recipe.data.modality != "text" else None
     if guess is None and len(columns) > 1 and not own.isdecimal() and recipe.data.modality != "text":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.answering import AnswerForm, TextCommand, load, recipe_of
+from heedful.cli.answering import AnswerForm, TextCommand, check_use, load, recipe_of
 from heedful.cli.files import FileOptions, ReadFiles, SkipBad, Truncated, named_files
 from heedful.cli.inputs import place_of, texts_argument, texts_of, warning_if_unknown
 from heedful.cli.options import Device, Force, InputForm, Model, Output, SourceField, TextsOrTable
@@ -59,7 +59,8 @@ def fill(
     words as "filled", and "candidates", as with --json.
     """
     reading = FileOptions(skip_bad, truncated)
-    reading.check(model, recipe := recipe_of(model))
+    check_use(model, recipe := recipe_of(model), "heedful fill")
+    reading.check(model, recipe)
     if recipe.data.modality == "image":
         options = {
             "--input": source,
@@ -121,9 +122,9 @@ def fill_images(model: str, names: list[str] | None, output: Path | None, device
 
     loaded = reading.applied(model, load(model, device))
     filler = loaded.use_as(PatchFiller)
-    if output is None or output.suffix.lower() != ".png":
-        raise InputError("a masked-patch model fills in images; give the output file, as in --output FILE.png")
     files = ReadFiles(named_files(names, loaded.recipe), filler.reader.decoded)
+    if output is None or output.suffix.lower() != ".png":
+        raise InputError(f"{model} fills in images; give a file for the result, as in --output FILE.png")
     check_output(output, *files.files)
     with show_progress("filling", "files", len(files.files)) as progress:
         rows = [

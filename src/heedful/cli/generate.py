@@ -1,6 +1,6 @@
 """`heedful generate`: continue prompts with a language model (GPT)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import tee
@@ -26,7 +26,7 @@ WINDOW = 1024  # number of requests that are read before their answers are writt
 
 
 def generate(
-    model: options.Model,
+    models: Annotated[list[str], typer.Option("--model", help=f"{options.MODEL_HELP} {options.ENSEMBLE_HELP}")],
     prompt: Annotated[list[str] | None, texts_argument("Prompts to continue.")] = None,
     source: options.TextsOrTable = None,
     input_form: options.InputForm = None,
@@ -77,7 +77,7 @@ def generate(
     """
     changes = settings(locals(), GenerateConfig)
     command = TextCommand("generating", prompt, source, input_form, output, source_field, as_json=as_json)
-    generator = load_generator(model, device, precision, engine, changes)
+    generator = load_generator(models, device, precision, engine, changes)
     rows = command.rows(texts_of(generator.recipe, source_field))
     lengths = AnswerLengths()
 
@@ -104,13 +104,17 @@ def generate(
         lengths.warn(max_tokens)
 
 
-def load_generator(model: str, device: str, precision: str, engine: str, changes: dict[str, Any]) -> "Generator":
+def load_generator(
+    models: Sequence[str], device: str, precision: str, engine: str, changes: dict[str, Any]
+) -> "Generator":
+    """Load a generator or, if there are several models, an ensemble of generators."""
     from heedful.convert.engine import open_predictor
     from heedful.predictors.ctranslate2_generator import CTranslate2Generator
     from heedful.predictors.generator import Generator
 
-    generator = open_predictor(CTranslate2Generator, model, engine, device, precision, changes)
-    return generator or load(model, device).use_as(Generator).with_options(**changes)
+    model, *others = models
+    generator = open_predictor(CTranslate2Generator, model, engine, device, precision, changes, others)
+    return generator or load(model, device, *others).use_as(Generator).with_options(**changes)
 
 
 class AnswerLengths:

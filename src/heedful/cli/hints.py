@@ -3,7 +3,7 @@
 import re
 import shutil
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import typer
@@ -131,8 +131,9 @@ class HintedGroup(TyperGroup):
         arguments = [*ctx._protected_args, *ctx.args]
         try:
             return super().invoke(ctx)
-        except USAGE_ERROR as error:
-            if problem := number_problem(error):
+        except USAGE_ERROR as usage_error:
+            error: Any = usage_error
+            if problem := number_problem(error) or pair_problem(error, self.commands, arguments):
                 raise InputError(problem) from error
             option, command = getattr(error, "option_name", None), getattr(error, "ctx", None)
             if unknown := re.match("No such command '(.*?)'", str(error)):
@@ -140,8 +141,10 @@ class HintedGroup(TyperGroup):
                 if suggestion := meant_command(unknown[1], self, subgroup):
                     explain(error, unknown[0], f"`heedful {suggestion}`")
             if option and command and hasattr(error, "possibilities"):
+                near = [name for name in error.possibilities or () if name != "--help"]  # which is rarely meant
+                error.possibilities = near
                 spelling = next((word.partition("=")[0] for word in arguments if word.startswith(option)), option)
-                if suggestion := meant_option(spelling, command.command, self, getattr(error, "possibilities", None)):
+                if suggestion := meant_option(spelling, command.command, self, near):
                     explain(error, f"No such option: {spelling}", suggestion)
             raise
 
@@ -193,6 +196,15 @@ def number_problem(error: Any) -> str | None:
     return f"{name} must be {range_text(limits)}, but is {value}" if limits else None
 
 
+def pair_problem(error: Any, commands: Mapping[str, Any], arguments: Sequence[str]) -> str | None:
+    """Return a message for an option that takes two values but has fewer; None for other errors."""
+    if not (incomplete := re.fullmatch("Option '(.*?)' requires 2 arguments.", str(error))):
+        return None
+    option = incomplete[1]
+    values = next(each.metavar for each in commands[arguments[0]].params if option in each.opts)
+    return f"{option} needs two values: {option} {values}"
+
+
 def explain(error: Any, problem: str, suggestion: str) -> None:
     error.message = f"{problem.rstrip('.')}. Did you mean {suggestion}?"
     error.possibilities = None
@@ -203,7 +215,7 @@ def name_options(message: str, arguments: Sequence[str]) -> str:
 
     Likewise, name the user's file instead of its temporary copy.
     """
-    from heedful.cli.options import COPIED, option_of
+    from heedful.cli.options import COPIED, name_copied, option_of
     from heedful.config.unknown_keys import same_name
 
     for option in {word.partition("=")[0] for word in arguments if word.startswith("--")}:
@@ -214,9 +226,10 @@ def name_options(message: str, arguments: Sequence[str]) -> str:
                 message = message.replace(f"{option} or {option}", option)
         for key in same_name(option[5:].replace("-", "_")) if option.startswith("--no-") else ():
             message = message.replace(f"set {key} = true", f"leave out {option}")
-    for copy, original in COPIED.items():
-        message = message.replace(copy, original)
-    return message
+    if any(copy in message for copy in COPIED):  # a copy has a name for its format, not the name of the user's file
+        message = re.sub(r"give it a name that ends in \.(\w+)", r"give --input-format \1", message)
+        message = message.replace("no columns, in .txt", "no columns, --input-format lines")
+    return name_copied(message)
 
 
 def meant_command(name: str, group: Any, subgroup: str | None = None) -> str | None:

@@ -10,6 +10,7 @@ import typer
 
 from heedful.cli.options import BadUtf8, folder_to_write
 from heedful.errors import InputError
+from heedful.wording import did_you_mean
 
 Files = tuple[Path, Path]
 
@@ -32,6 +33,15 @@ TASKS = (
     "captioning",
     "speech_recognition",
 )
+
+
+def two_files(param: typer.CallbackParam, value: Files | None) -> Files | None:
+    """Return the text and the translation given for an option; reject another option in the place of the second."""
+    if value and (other := next((str(file) for file in value if str(file).startswith("--")), None)):
+        raise InputError(
+            f"{param.opts[0]} needs two files, the text and its translation, before {other}: {param.opts[0]} SRC TGT"
+        )
+    return value
 
 
 def init(
@@ -77,12 +87,20 @@ def init(
     valid: Annotated[
         Files | None,
         typer.Option(
-            metavar="SRC TGT", help="Validation set of a translator: text and translation.", show_default=HELD_OUT
+            metavar="SRC TGT",
+            help="Validation set of a translator: text and translation.",
+            show_default=HELD_OUT,
+            callback=two_files,
         ),
     ] = None,
     test: Annotated[
         Files | None,
-        typer.Option(metavar="SRC TGT", help="Test set of a translator: text and translation.", show_default=HELD_OUT),
+        typer.Option(
+            metavar="SRC TGT",
+            help="Test set of a translator: text and translation.",
+            show_default=HELD_OUT,
+            callback=two_files,
+        ),
     ] = None,
     fast: Annotated[
         bool,
@@ -124,7 +142,9 @@ def init(
     from heedful.storage.paths import nothing_at
     from heedful.text.languages import check_language
     from heedful.tools.proposals.table_task import TaskChoice
+    from heedful.tools.proposals.text_shapes import shape_of
 
+    check_task(task)
     for option, code in (("--source-language", source_language), ("--target-language", target_language)):
         if code:
             check_language(code, option)
@@ -147,18 +167,20 @@ def init(
     }
     with printed_at_the_end():
         if target is None:
-            check_task(task)
             request = InitRequest(source, choice, out, bad_utf8, parts, (source_language, target_language), fast)
             (init_folder if source.is_dir() else init_file)(request)
             return
         if task not in (None, "translation") or choice.columns:
+            others = [option for option in choice.options()[::2] if (option, task) != ("--task", "translation")]
             raise InputError(
-                "two files are read as a text and its translation, line by line: leave out --task and the column "
-                "options; texts and their labels belong in one .tsv, .csv or .jsonl file"
+                f"two files are read as a text and its translation, line by line: leave out {' and '.join(others)}; "
+                "texts and their labels belong in one .tsv, .csv or .jsonl file"
             )
         for file in (source, target):
             if ending_of(file) in READERS:
                 raise InputError(f"{file}: is a table, which contains both sides of the pairs; give only the table")
+            if (shape := shape_of(file, bad_utf8)) and shape.kind == "foreign":
+                raise InputError(f"{file}: contains {shape.content}, not one sentence per line; {shape.remedy}")
         content = f"parallel text (line n of {target} translates line n of {source})"
         second = TaskChoice("language_model")
         Interpretation(source, content, TaskChoice("translation"), "certain", second).confirm()
@@ -175,7 +197,7 @@ def check_task(task: str | None) -> None:
         return
     near = get_close_matches(task, TASKS, n=1, cutoff=0.7)
     if near and task not in KNOWN:
-        raise InputError(f"--task {task}: unknown task; did you mean {near[0]}?")
+        raise InputError(f"--task {task}: unknown task; {did_you_mean(near[:1])}")
     if task not in KNOWN:
         raise InputError(
             f"--task {json.dumps(task, ensure_ascii=False)}: unknown task; choose one of {', '.join(TASKS)}"

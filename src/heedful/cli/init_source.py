@@ -19,7 +19,7 @@ from heedful.cli.options import BadUtf8
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.readers.columns import columns_of
 from heedful.data.readers.documents import document_files
-from heedful.data.readers.files import RECIPE, RUN, ending_of, is_run_model_or_recipe, read_lines
+from heedful.data.readers.files import RECIPE, RUN, ending_of, is_run_model_or_recipe, read_lines, visible_files
 from heedful.data.readers.labelled import MAX_LABELS, whole_labels
 from heedful.data.readers.rows import READERS, separator_of
 from heedful.errors import InputError
@@ -245,6 +245,8 @@ def init_folder(request: InitRequest) -> None:
             "other files out of this one"
         )
     note_made_folders(request.source)
+    if next(visible_files(request.source), None) is None:
+        raise InputError(f"{request.source}: contains no files to train on; give another folder")
     if request.choice.task not in OF_ONE_TEXT and (table := media_table(request.source, request.bad_utf8)):
         init_file(replace(request, source=table))
         return
@@ -360,7 +362,7 @@ def recognise_file(path: Path, request: InitRequest, folder: Path) -> Recognised
     from heedful.tools.proposals.folder_layout import PACKED, packed_content
 
     if ending_of(path) in PACKED:
-        raise InputError(f"{path}: contains {packed_content(path)}")
+        raise InputError(f"{path}: {packed_content(path)}")
     task, bad_utf8 = request.choice.task, request.bad_utf8
     shape = shape_of(path, bad_utf8)
     if shape and shape.remedy and task is None:
@@ -371,7 +373,8 @@ def recognise_file(path: Path, request: InitRequest, folder: Path) -> Recognised
         )
     as_text = task in OF_ONE_TEXT and shape and shape.kind in (*CERTAINTY_OF_LINES, *TASK_OF_SHAPE, "foreign")
     if shape is None or shape.kind == "foreign" or (as_text and not request.choice.source):
-        return RecognisedFile(path, path, content_of(path, bad_utf8))
+        is_foreign = shape is not None and shape.kind == "foreign" and ending_of(path) not in READERS
+        return RecognisedFile(path, path, shape.content if shape and is_foreign else content_of(path, bad_utf8))
     if shape.kind in TASK_OF_SHAPE:
         return RecognisedFile(path, path, shape.content, shape)
     with show_progress(f"reading {path}"):
@@ -510,8 +513,9 @@ def interpret_file(file: RecognisedFile, request: InitRequest) -> Interpretation
             f"{source}: has no columns; --source-field and similar options are for .tsv, .csv and .jsonl files"
         )
     if user_choice.task not in (None, *OF_ONE_TEXT):
+        content = "is a folder of texts" if source.is_dir() else f"contains {file.content}"
         raise InputError(
-            f"--task {user_choice.task}: {source} is running text without labels or translations; give "
+            f"--task {user_choice.task}: {source} {content} without labels or translations; give "
             f"{FORMATS.get(user_choice.task, 'a .tsv, .csv or .jsonl file with texts and labels')}"
         )
     task = user_choice.task or "language_model"

@@ -172,6 +172,10 @@ def survey_pairs(corpus: CorpusConfig, bad_utf8: BadUtf8) -> "ParallelSurvey":
         statistics = survey_parallel(
             progress.over(read_pairs(corpus, DataConfig(bad_utf8=bad_utf8))), name=corpus.source
         )
+    if corpus.target:
+        for name, side in ((corpus.source, statistics.source), (corpus.target, statistics.target)):
+            if not side.words.any():
+                raise InputError(f"{name}: contains only blank lines; give a text and its line-by-line translation")
     if statistics.copies == statistics.pairs:
         sides = corpus.target or f"{corpus.source_field} and {corpus.target_field}"
         raise InputError(

@@ -187,9 +187,10 @@ def check_columns(file: Path | None, option: str, *fields: str | None) -> None:
     if any(fields) and (file is None or not is_table(file)):
         names = ", ".join(filter(None, fields))
         problem = f"{option} FILE is missing" if file is None else f"{option} {file} is not a table"
+        form = ", give its format with --input-format," if option == "--input" else ""
         raise InputError(
-            f"columns were given ({names}), but {problem}; give a table whose name ends in .tsv, .csv or .jsonl, give "
-            "its format with --input-format, or leave out the column options"
+            f"columns were given ({names}), but {problem}; give a table whose name ends in .tsv, .csv or .jsonl{form} "
+            "or leave out the column options"
         )
 
 

@@ -4,6 +4,7 @@ import secrets
 import socket
 import webbrowser
 from functools import partial
+from os.path import isfile  # returns False, not an error, for a text that is too long for a name
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -90,7 +91,8 @@ def inspect(
     """Look inside a model in the browser: its attention heads, its computation step by step, and its beam search."""
     if out is None:
         if reference or head:
-            raise InputError("--reference and --head are for --out FILE; the live page has its own controls for them")
+            option = "--reference" if reference else "--head"
+            raise InputError(f"{option} is for --out FILE; on the live page, use its own control instead")
         from heedful.text.tokenizer import require_utf8
 
         file = opened_file(model, text)
@@ -102,10 +104,12 @@ def inspect(
         serve(list(map(served_name, [model, *(beside or [])])), first, host, port, open_browser, device)
         return
     if beside or data:
-        raise InputError("--beside and --data are for the live page; a file contains one inspection of one model")
+        option = "--beside" if beside else "--data"
+        raise InputError(f"{option} is for the live page, but --out writes one inspection of one model; leave it out")
     if text is None:
         kind, example = INPUTS[recipe_of(model).data.modality]
         raise InputError(f"--out needs {kind} to inspect: heedful inspect {model} {example} --out {out}")
+    reject_file(model, text)
     check_output(out, option="--out")
     from heedful.inspector.look import Question
     from heedful.inspector.page import view
@@ -144,12 +148,20 @@ class FirstPage(NamedTuple):
 
 def opened_file(model: str, text: str | None) -> tuple[str, bytes] | None:
     """Return the name and content of the file that the live page opens with; None for a text model or no input."""
+    if text is not None:
+        reject_file(model, text)
     if text is None or recipe_of(model).data.modality == "text":
         return None
     try:
         return shown_name(Path(text)), Path(text).read_bytes()
     except OSError as error:
         raise InputError(unreadable(Path(text), error)) from error
+
+
+def reject_file(model: str, text: str) -> None:
+    """Reject the name of a file where the model reads a text, which the user would otherwise see analysed as one."""
+    if recipe_of(model).data.modality == "text" and isfile(text):
+        raise InputError(f"{text} is a file, but {model} reads one text here; give the text itself")
 
 
 def head_of(text: str) -> tuple[str, int]:
@@ -252,6 +264,7 @@ def attention(
     from heedful.predictors.transcriber import Transcriber
     from heedful.predictors.translator import Translator
 
+    reject_file(model, text)
     loaded = load_model(model, device)
     kinds = {"text": Translator, "image": Captioner, "audio": Transcriber, "video": Captioner}
     subject: Writer = loaded.use_as(kinds[loaded.recipe.data.modality])

@@ -43,6 +43,13 @@ def range_check(key: str) -> Callable[[typer.CallbackParam, Any], Any] | None:
 COPIED: dict[str, str] = {}  # paths of temporary copies of inputs, and the names to show for them in messages
 
 
+def name_copied(message: str) -> str:
+    """Name the user's file in a message instead of its temporary copy."""
+    for copy, original in COPIED.items():
+        message = message.replace(copy, original)
+    return message
+
+
 def option_of(name: str) -> str:
     """Return the option that overrides the setting with this name."""
     return f"--{name.replace('_', '-')}"
@@ -50,10 +57,9 @@ def option_of(name: str) -> str:
 
 BadUtf8 = Literal["error", "skip", "replace"]
 
-Model = Annotated[
-    str,
-    typer.Option(help="Model or run folder, the name of a bundled model, or hf:OWNER/NAME on the Hugging Face Hub."),
-]
+MODEL_HELP = "Model or run folder, the name of a bundled model, or hf:OWNER/NAME on the Hugging Face Hub."
+Model = Annotated[str, typer.Option(help=MODEL_HELP)]
+ENSEMBLE_HELP = "Can be repeated for an ensemble: models with the same tokenizers, whose probabilities are averaged."
 Output = Annotated[Path | None, typer.Option(help="File to write.", show_default=STDOUT)]
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import typer
 
-from heedful.cli.options import reject_file_in_the_way
+from heedful.cli.options import name_copied, reject_file_in_the_way
 from heedful.data.readers.rows import MISSING
 from heedful.errors import InputError, Interrupted, RunError
 from heedful.storage.atomic import atomic_file, atomic_folder, is_stream, named_write_errors, open_stream
@@ -35,7 +35,7 @@ REPLACES: ContextVar[bool] = ContextVar("REPLACES", default=False)  # whether th
 
 def warn(message: str) -> None:
     """Print a warning to standard error."""
-    typer.echo(f"heedful: {message}", err=True)
+    typer.echo(f"heedful: {name_copied(message)}", err=True)
 
 
 def check_output(
@@ -80,18 +80,21 @@ def check_output(
 
 
 @contextmanager
-def writing_folder(folder: Path, option: str) -> Iterator[Path]:
+def writing_folder(folder: Path, source: Path) -> Iterator[Path]:
     """Yield the folder to write a model to, which must be new, empty, or written by heedful and not changed since.
 
     With `--force`, any other folder is accepted: a folder with a temporary name is yielded, and replaces the old one at
-    the end.
+    the end. The folder must not contain `source`, the model folder that the command reads.
     """
     from heedful.storage.complete_folder import CARD, is_complete
 
-    reject_file_in_the_way(folder, f"{option} {folder}")
+    reject_file_in_the_way(folder, str(folder))
     for inner in (Path.cwd(), Path.home()):
         if inner.is_relative_to(folder.resolve()):
-            raise InputError(f"{option} {folder}: contains {inner}, so it cannot be replaced; choose a folder in it")
+            raise InputError(f"{folder}: contains {inner}, so it cannot be replaced; choose a folder in it")
+    if source.resolve().is_relative_to(folder.resolve()):
+        verb = "is" if source.resolve() == folder.resolve() else "contains"
+        raise InputError(f"{folder}: {verb} the model that is read; choose another folder")
     is_own = is_complete(folder, allow_others=False) and not is_foreign(folder / CARD)
     if not folder.exists() or not any(folder.iterdir()) or is_own:
         yield folder
@@ -101,8 +104,8 @@ def writing_folder(folder: Path, option: str) -> Iterator[Path]:
         note_written(folder / CARD)  # which was written under a temporary name
     else:
         raise InputError(
-            f"{option} {folder}: already exists, but is not a model folder written by heedful; choose a new folder, or "
-            "give --force, which removes everything in it"
+            f"{folder}: already exists, but is not an unchanged folder in heedful's model format; choose a new "
+            "folder, or give --force, which removes everything in it"
         )
 
 

@@ -26,6 +26,8 @@ def plan_lines(plan: "Plan") -> Iterator[str]:
     accelerator, count = plan.accelerator, counted(plan.gpus, "GPUs")
     yield row("model", f"{plan.name}: {plan.shape}")
     yield row("parameters", f"{plan.parameters:,}")
+    if plan.active < plan.parameters:
+        yield row("active per token", f"{plan.active:,} ({plan.active / plan.parameters:.2%})")
     if plan.trained < plan.parameters:
         yield row("trained", f"{plan.trained:,} ({plan.trained / plan.parameters:.2%})")
     yield row("precision", plan.precision)

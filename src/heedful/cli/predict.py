@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.answering import AnswerForm, Notes, TextCommand, answer_files, load, recipe_of, reject_if
+from heedful.cli.answering import AnswerForm, Notes, TextCommand, answer_files, check_use, load, recipe_of, reject_if
 from heedful.cli.files import Channel, FileOptions, ReadFiles, SkipBad, Truncated, named_files, rows_of_files
 from heedful.cli.inputs import (
     TextRows,
@@ -111,7 +111,10 @@ def predict(
     cannot be read are listed at the end.
     """
     reading = FileOptions(skip_bad, truncated, channel)
-    reading.check(model, recipe := recipe_of(model))
+    check_use(model, recipe := recipe_of(model), "heedful predict")
+    reading.check(model, recipe)
+    if source_field and source_field == pair_field:
+        raise InputError(f"--column and --pair-field are both {pair_field!r}; give two columns")
     if recipe.data.modality == "text":
         command = TextCommand("predicting", text, source, input_form, output, source_field, pair_field, as_json=as_json)
         predict_texts(command, model, device, (source_field, pair_field), (threshold, top_k), pretokenized=pretokenized)
@@ -178,6 +181,8 @@ def predict_texts(
         notes.add(truncation, location, getattr(answer, "truncated", False))
         pairs = "lines read as text pairs, because they contain a tab, although the model was trained on single texts"
         notes.add(pairs, location, len(row.texts) > trained_on)
+        singles = "lines read as single texts, although the model was trained on text pairs"
+        notes.add(singles, location, data.train and len(row.texts) < trained_on)
         empty = "empty texts, whose results are meaningless"
         notes.add(empty, location, not all(part.strip() for part in row.texts))
         notes.add(f"texts {NO_CLASS}", location, getattr(answer, "label", None) == "")
@@ -244,20 +249,20 @@ def predict_files(
     loaded = reading.applied(model, load(model, device))
     predictor = loaded.use_as(MediaClassifier)
     decide_by(predictor, model, *decision)
-    paths = named_files(names or ["-"], loaded.recipe) if names or not source else []
-    if source:
-        paths += [file.path for file in rows_of_files(source, loaded.recipe, column)]
-    files = ReadFiles(paths, predictor.reader.parts)
-    check_output(output, *paths)
-
     rows = None
     table = (source or Path(names[0])) if len(names) + bool(source) == 1 else None
-    if table and is_table(table):  # the output has all columns of a table that is the only input
-        lines = [file.line or 0 for file in rows_of_files(table, loaded.recipe, column, has_option=bool(source))]
+    if table and table.is_file() and is_table(table):  # the output has all columns of a table that is the only input
+        listed = rows_of_files(table, loaded.recipe, column, has_option=bool(source))
+        paths, lines = [file.path for file in listed], [file.line or 0 for file in listed]
         columns = names_of_cells(table, lines[0])
         cells = dict(every_row(table, columns))
         file_rows = (WholeRow(line, (), cells[line]) for line in lines)
         rows = TextRows(file_rows, len(lines), "file", columns, csv_separator(table))
+    else:
+        paths = named_files(names or ["-"], loaded.recipe) if names or not source else []
+        paths += [file.path for file in rows_of_files(source, loaded.recipe, column)] if source else []
+    files = ReadFiles(paths, predictor.reader.parts)
+    check_output(output, *paths)
 
     notes = Notes()
     seconds = loaded.recipe.audio.max_seconds

@@ -29,9 +29,9 @@ from heedful.data.preparation.prepared_data import files_digest, text_digest
 from heedful.data.readers.columns import PAIR_NAMES
 from heedful.data.readers.files import read_lines
 from heedful.data.readers.labelled import WholeRow, is_table
-from heedful.data.readers.text_columns import TextRequest
 from heedful.errors import InputError
 from heedful.progress import show_progress
+from heedful.tasks import find_task
 from heedful.wording import either
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def search(
         str | None,
         typer.Option(
             help="Column or key of the texts to search, if the corpus is a table.",
-            show_default="the recipe's target_field",
+            show_default="the recipe's target_field or, for a model for another task, its source_field",
         ),
     ] = None,
     output: Output = None,
@@ -142,12 +142,14 @@ def search(
     is_table = not as_json and is_table_output(output)
     each = min(count, len(subset.items)) if is_table else 1
     bad: list[str] = []
+    files = len(whole.items) if whole.lines is None else 0
     with command.writing(rows, subset.columns, "queries", each) as (progress, results):
         separator = ""
         for row in progress.over(rows.rows):
             query_item = item(row)
+            files += isinstance(query_item, Path)
             try:
-                [hits] = searcher.search([query_item], subset.items, count, vectors)
+                hits = searcher.search(query_item, subset.items, count, vectors)
             except InputError as error:
                 if not isinstance(query_item, Path):
                     raise
@@ -164,9 +166,8 @@ def search(
                 results.write(separator + "\n".join(lines))
             separator = "\n"
     items = set(subset.items)
-    total = len(whole.items) + len(bad)
     bad += (f"{item}: not searched" for item in whole.items if item not in items)
-    check_bad_files(bad, total, skip_bad=skip_bad)
+    check_bad_files(bad, files, skip_bad=skip_bad)
 
 
 def encode(
@@ -203,12 +204,12 @@ def encode(
         raise InputError(f"--output {output}: the name of a vector file must end in {either(VECTOR_ENDINGS)}")
     searcher = load_encoder(model, device, engine)
     rows, item = queries_of(searcher, command, source_field)
-    bad: list[str] = []
+    bad, files = [], 0
     with command.writing(rows, ()) as (progress, results):
         items: Any = map(item, rows.rows)
         if searches_images:
             items = ReadFiles(list(items), cast("ImageTextRetriever", searcher).read)
-            bad = items.bad
+            bad, files = items.bad, sum(isinstance(one, Path) for one in items.files)
         if output and output.suffix == ".npy":
             np.save(results.stream, searcher.encode(items, progress.advance), allow_pickle=False)
         elif output and output.suffix == ".npz":
@@ -216,7 +217,7 @@ def encode(
         else:
             for vector in searcher.encode_lines(items, progress.advance):
                 results.write(json.dumps(vector.tolist()))
-    check_bad_files(bad, rows.count or len(bad), skip_bad=skip_bad)
+    check_bad_files(bad, files, skip_bad=skip_bad)
 
 
 def load_encoder(model: str, device: str, engine: str) -> "Retriever | ImageTextRetriever":
@@ -288,16 +289,18 @@ def corpus_of(loaded: "LoadedModel", path: Path, column: str | None) -> Corpus:
         return Corpus(path, images, None, files_digest(images, path))
     columns, digest = columns_of(loaded.recipe), text_digest(path)
     if is_table(path):
-        digest += f", {column or columns.target_field}"
-        texts_in_table = TextRequest(
-            (columns.target_field,),
-            (column,),
-            target=columns.source_field,
-            language=loaded.recipe.data.target_language,
-            usual=PAIR_NAMES,
-            option="--target-field",
-        )
-        rows = table_rows(path, texts_in_table)
+        request = replace(texts_of(loaded.recipe, column), option="--target-field")
+        # A model for other tasks, such as a classifier, has no column of texts to search besides those that it reads.
+        if find_task(loaded.recipe.task).spec.command == "heedful search":
+            request = replace(
+                request,
+                fields=(columns.target_field,),
+                target=columns.source_field,
+                language=loaded.recipe.data.target_language,
+                usual=PAIR_NAMES,
+            )
+        digest += f", {column or request.fields[0]}"
+        rows = table_rows(path, request)
     else:
         rows = line_rows(read_lines(path), path)
     texts, blank = {}, 0

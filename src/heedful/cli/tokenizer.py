@@ -19,7 +19,7 @@ from heedful.config.setting import setting_in
 from heedful.errors import InputError
 from heedful.registry import TOKENIZERS
 from heedful.text.tokenizer_pair import TokenizerPair
-from heedful.wording import either
+from heedful.wording import did_you_mean, either
 
 if TYPE_CHECKING:
     from heedful.text.tokenizer import Tokenizer
@@ -68,7 +68,7 @@ def train(
     if kind not in TOKENIZERS and ":" not in kind:
         aliases = setting_in(hint_of("tokenizer.kind")).values
         near = [aliases[kind]] if kind in aliases else get_close_matches(kind, TOKENIZERS, n=1)
-        hint = f'; did you mean "{near[0]}"?' if near else ""
+        hint = f"; {did_you_mean(near)}" if near else ""
         raise InputError(f'--kind must be {either(json.dumps(name) for name in TOKENIZERS)}, but is "{kind}"{hint}')
     settings = {
         "kind": kind,

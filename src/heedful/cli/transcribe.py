@@ -218,7 +218,7 @@ def sources_of(names: Sequence[str], recipe: "Recipe") -> list[Source]:
 def sources_on_stdin() -> list[Source]:
     """Read standard input: an audio file, or a list of file names, one per line."""
     content = b"" if sys.stdin is None else sys.stdin.buffer.read()
-    if not content:
+    if not content.strip():
         raise InputError("-: standard input is empty; pipe in an audio file, or file names, one per line")
     try:
         lines = [] if b"\0" in content else content.decode().splitlines()

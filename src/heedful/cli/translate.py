@@ -2,7 +2,7 @@
 
 import hashlib
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -23,7 +23,7 @@ from heedful.errors import InputError, Interrupted, Terminated
 from heedful.progress import show_progress
 from heedful.storage.complete_folder import MANIFEST
 from heedful.text.tokenizer import EOS
-from heedful.wording import counted, were
+from heedful.wording import counted, part_of, were
 
 if TYPE_CHECKING:
     from heedful.jobs import FolderJob
@@ -50,9 +50,10 @@ return as \\r, and a backslash before n, r or a backslash as \\\\.
 
 def translate(
     text: Annotated[list[str] | None, texts_argument("Sentences to translate.")] = None,
-    model: Annotated[
-        str, typer.Option(help="Model or run folder, the name of a bundled model, or hf:OWNER/NAME.")
-    ] = "en-de",
+    models: Annotated[
+        list[str] | None,
+        typer.Option("--model", help=f"{options.MODEL_HELP} {options.ENSEMBLE_HELP}", show_default="en-de"),
+    ] = None,
     source: Annotated[
         Path | None,
         typer.Option(
@@ -131,24 +132,26 @@ def translate(
     """
     check_n_best(n_best, "translation", as_json=as_json)
     search = settings(locals(), DecodeConfig)
-    if shard_lines or ray or (source and source.is_dir()):
-        from heedful.jobs import SHARD_LINES
+    models = models or ["en-de"]
+    if shard_lines is not None or ray or (source and source.is_dir()):
+        from heedful.jobs import SHARD_LINES, check_output_folder, check_shard_lines
 
-        folders = check_folders(text, source, output)
+        folders = check_folders(text, source, output, "--ray" if ray else "--shard-lines")
         if source_field or input_form:
             option = "--column" if source_field else "--input-format"
             raise InputError(
                 f"{option} is for a single file, but the files in a folder are read as lines; leave it out"
             )
-        lines = shard_lines or SHARD_LINES
+        lines = SHARD_LINES if shard_lines is None else shard_lines
+        check_output_folder(*folders)  # before the model is loaded
+        check_shard_lines(lines)
         translate_folder(
-            FolderTranslation(*folders, model, device, precision, engine, search, as_json, lines, literals), ray
+            FolderTranslation(*folders, models, device, precision, engine, search, as_json, lines, literals), ray
         )
     else:
         command = TextCommand("translating", text, source, input_form, output, source_field, as_json=as_json)
-        translate_texts(
-            command, load_translator(model, device, precision, engine, search), model, source_field, literals
-        )
+        translator = load_translator(models, device, precision, engine, search)
+        translate_texts(command, translator, " and ".join(models), source_field, literals)
 
 
 write = typer.Typer(add_completion=False)  # the same command under another name, with its own help
@@ -204,24 +207,29 @@ class OutputCounts:
             count, first = len(self.truncated), self.truncated[0]
             location = f" ({'' if count == 1 else 'first: '}line {first:,})" if first else ""
             warn(
-                f"{count:,} of {self.lines:,} lines {were(count)} truncated{location}: only the first "
+                f"{part_of(count, self.lines, 'lines')} {were(count)} truncated{location}: only the first "
                 f"{translator.longest_source - 1} tokens of a line are translated; split long lines into sentences"
             )
         warn_of_cut_outputs(CutOutputs(self.translations, self.cut), translator)
         if self.empty:
+            empty = part_of(self.empty, self.translations, "translations")
             warn(
-                f"{self.empty:,} of {self.translations:,} translations by {model} {were(self.empty)} empty; a model "
-                "that was not trained long enough may generate nothing"
+                f"{model}: {empty} {were(self.empty)} empty; a model that was not trained long enough may generate "
+                "nothing"
             )
 
 
-def load_translator(model: str, device: str, precision: str, engine: str, search: dict[str, Any]) -> "Translator":
+def load_translator(
+    models: Sequence[str], device: str, precision: str, engine: str, search: dict[str, Any]
+) -> "Translator":
+    """Load a translator or, if there are several models, an ensemble of translators."""
     from heedful.convert.engine import open_predictor
     from heedful.predictors.ctranslate2_translator import CTranslate2Translator
     from heedful.predictors.translator import Translator
 
-    translator = open_predictor(CTranslate2Translator, model, engine, device, precision, search)
-    return translator or load(model, device).use_as(Translator).with_options(**search)
+    model, *others = models
+    translator = open_predictor(CTranslate2Translator, model, engine, device, precision, search, others)
+    return translator or load(model, device, *others).use_as(Translator).with_options(**search)
 
 
 def line_translator(translator: "Translator", literals: bool) -> "Translator | LiteralPreservingTranslator":
@@ -256,7 +264,7 @@ class FolderTranslation:
 
     source: Path
     output: Path
-    model: str
+    models: Sequence[str]  # one, or those of an ensemble
     device: str
     precision: str
     engine: str
@@ -270,9 +278,10 @@ class FolderTranslation:
         from heedful.checkpoint import find_model
         from heedful.jobs import open_job
 
-        translator = load_translator(self.model, self.device, self.precision, self.engine, self.search)
+        translator = load_translator(self.models, self.device, self.precision, self.engine, self.search)
+        manifests = [(find_model(model) / MANIFEST).read_bytes() for model in self.models]
         settings = {
-            "model": hashlib.sha256((find_model(self.model) / MANIFEST).read_bytes()).hexdigest(),
+            "model": " ".join(hashlib.sha256(manifest).hexdigest() for manifest in manifests),
             "device": translator.device.type,
             "precision": self.precision,
             "json": self.as_json,
@@ -326,7 +335,7 @@ def translate_folder(task: FolderTranslation, ray: bool) -> None:
                 from heedful.jobs import Worker
 
                 Worker(job, progress).run(translator)
-    translator.counts.warn(task.model, translator.translator)
+    translator.counts.warn(" and ".join(task.models), translator.translator)
     files = counted(len(job.plan.files), "files")
     verb = "is" if len(job.plan.files) == 1 else "are"
     typer.echo(f"{files} with {counted(job.plan.lines, 'lines')} {verb} in {task.output}", err=True)
@@ -352,10 +361,10 @@ def stopping(output: Path) -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def check_folders(texts: list[str] | None, source: Path | None, output: Path | None) -> tuple[Path, Path]:
-    """Check that input and output are folders, and return both."""
+def check_folders(texts: list[str] | None, source: Path | None, output: Path | None, option: str) -> tuple[Path, Path]:
+    """Check that input and output are folders, as `option` requires, and return both."""
     if source is None or not source.is_dir():
-        raise InputError("--shard-lines and --ray are for folders; give a folder as --input")
+        raise InputError(f"{option} is for a folder of files; give a folder as --input, or leave {option} out")
     if texts:
         raise InputError("texts were given together with --input; use only one of them")
     if tables := sorted(path.name for path in source.iterdir() if path.is_file() and is_table(path)):

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from heedful.errors import InputError
-from heedful.wording import either
+from heedful.wording import did_you_mean
 
 Values = Mapping[str, Any]
 
@@ -74,10 +74,10 @@ def over_presets(values: Mapping[str, Any], location: str) -> dict[str, Any]:
         from heedful.config.presets import PRESETS
 
         if not isinstance(name, str) or name not in PRESETS:
-            close = get_close_matches(str(name), PRESETS, n=3, cutoff=0.4) or ["tiny", "vaswani-base"]
+            close = get_close_matches(str(name), PRESETS, n=3, cutoff=0.4)
+            question = f"{did_you_mean(close)} " if close else ""
             raise InputError(
-                f"{location}: unknown preset {json.dumps(name)}; did you mean {either(close)}?"
-                " `heedful config presets` lists all"
+                f"{location}: unknown preset {json.dumps(name)}; {question}`heedful config presets` lists all"
             )
         below = merge(below, PRESETS[name])
     whole = merge(below, {key: value for key, value in values.items() if key != "preset"})

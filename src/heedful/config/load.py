@@ -18,10 +18,12 @@ from heedful.config.user_code import check_task_name, import_class
 from heedful.config.validate import KEY, OPTIONS, adapter_of, architecture_in, recipe_from_dict
 from heedful.errors import InputError
 from heedful.storage.disk import read_small, without_compression
+from heedful.wording import either
 
 __all__ = ["load_preset", "load_recipe", "make_recipe", "recipe_from_dict", "recipe_schema", "recipe_to_dict"]
 
 FILE = "config.toml"  # in the folder of a recipe
+MAX_NAMES = 3  # recipes in an error message
 Overrides = Sequence[str] | Mapping[str, Any]
 
 _HEADER = re.compile(r"\s*\[(\[?)\s*([^\]]+?)\s*\]")
@@ -132,8 +134,11 @@ def recipe_file(path: Path) -> Path:
                 f"{path}: is a run or a model, not a recipe; give the recipe that it was trained with (`heedful train "
                 f"RECIPE --out {run}` resumes a run)"
             )
-        inner = next((child for child in sorted(path.iterdir()) if is_recipe(child)), None)
-        remedy = f"give {inner}" if inner else "give a recipe folder or a TOML file"
+        inner = [child for child in sorted(path.iterdir()) if is_recipe(child)]
+        remedy = f"give a recipe folder or a TOML file (`heedful init {path}` writes a recipe for the data in it)"
+        if inner:
+            several = "one of its recipes, such as " if len(inner) > MAX_NAMES else ""
+            remedy = f"give {several}{either(inner[:MAX_NAMES])}"
         raise InputError(f"{path}: this folder contains no {FILE}; {remedy}")
     if not path.exists():
         from heedful.config.presets import PRESETS
@@ -152,7 +157,8 @@ def is_recipe(path: Path) -> bool:
 
 def read_toml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
     """Read the values of a TOML file, and the line number of each dotted key."""
-    is_data = without_compression(file.name.lower()).endswith(_DATA_EXTENSIONS)
+    name = without_compression(file.name.lower())
+    is_data = name.endswith(_DATA_EXTENSIONS) or re.search(r"\.[a-z]{2}$", name) is not None  # such as train.de
     data = f"{file}: this is a text file or a table, not a recipe; `heedful init {file}` writes a recipe for it"
     instead = data if is_data else ""
     try:
@@ -162,6 +168,8 @@ def read_toml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         problem = f"{file}, line {line}: not UTF-8 text; save the recipe as UTF-8"
+        if b"\0" in error.object:
+            problem = f"{file}: is a binary file, not a recipe; give a TOML file or a folder with a {FILE}"
         raise InputError(instead or problem) from error
     try:
         return tomllib.loads(text), key_lines(text)
@@ -243,7 +251,10 @@ def assign(node: Any, path: list[str], override: Override) -> Any:
     name, *rest = path
     if isinstance(node, list) or (node is None and name.isdecimal()):
         items = [*(node or []), None]
-        index = int(name) if name.isdecimal() else len(items)
+        if not name.isdecimal():
+            key = override.key.removesuffix(".".join(path)) + f"0.{'.'.join(path)}"
+            raise InputError(f"{override.name}: add the position in the list, counted from 0, as in {key}")
+        index = int(name)
         if index >= len(items):
             size = len(items) - 1
             raise InputError(

@@ -132,6 +132,21 @@ class TransformerSettings(ArchitectureConfig):
     d_v: Count | None = None
     """Size of a head's values. Not set: `d_k`."""
 
+    attention: Literal["multi_head", "latent"] = "multi_head"
+    """Kind of self-attention: `multi_head` as in the paper, or `latent` as in DeepSeek-V2, which computes the keys and
+    values of all heads from one small vector per token (multi-head latent attention)."""
+
+    kv_rank: Annotated[Count | None, Setting(aliases=("kv_lora_rank",))] = None
+    """Size of that vector with `attention = "latent"`. Not set: 4 x `d_k`, as in DeepSeek-V2."""
+
+    q_rank: Annotated[Count | None, Setting(aliases=("q_lora_rank",))] = None
+    """Size of the vector from which `attention = "latent"` computes the queries. Not set: queries are projections of
+    the hidden state."""
+
+    d_rope: Annotated[Count | None, Setting(aliases=("qk_rope_head_dim",))] = None
+    """Number of dimensions that `attention = "latent"` adds to queries and keys for rotary positions. Not set: half of
+    `d_k`, as an even number (DeepSeek-V2: 64 of 128)."""
+
     encoder_layers: Annotated[Layers, Setting(aliases=("layers", "n_layers", "num_hidden_layers", "num_layers"))] = 6
     """Number of encoder layers."""
 
@@ -171,6 +186,27 @@ class TransformerSettings(ArchitectureConfig):
     activation: Literal["relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "swiglu", "identity"] = "relu"
     """Activation of feed-forward networks. GPT-2 uses `gelu_tanh`, CLIP `quick_gelu`; `swiglu` is gated."""
 
+    feed_forward: Literal["dense", "experts"] = "dense"
+    """Kind of feed-forward sublayer: `dense` is one network for all tokens as in the paper; `experts` sends each token
+    to a few of many networks (mixture of experts, as in Mixtral and DeepSeek)."""
+
+    experts: Annotated[
+        Annotated[int, Ge(1), Le(1000)],
+        Setting(aliases=("n_routed_experts", "num_experts", "num_local_experts")),
+    ] = 8
+    """Number of experts that tokens are sent to with `feed_forward = "experts"`."""
+
+    experts_per_token: Annotated[Count, Setting(aliases=("num_experts_per_tok",))] = 2
+    """Number of experts that compute a token, besides the shared ones."""
+
+    shared_experts: Annotated[
+        Annotated[int, Ge(0), Le(100)], Setting(aliases=("n_shared_experts", "num_shared_experts"))
+    ] = 0
+    """Number of further experts, which compute every token."""
+
+    d_expert: Annotated[Count | None, Setting(aliases=("moe_intermediate_size",))] = None
+    """Size of an expert's hidden layer. Not set: `d_ff`."""
+
     scale_scores: bool = True
     """If `true`, attention scores are divided by sqrt(d_k) (section 3.2.1)."""
 
@@ -204,15 +240,39 @@ class TransformerSettings(ArchitectureConfig):
     def head_size(self) -> int:
         return self.d_k or self.d_model // self.heads
 
+    @property
+    def rotary_size(self) -> int:
+        """Number of dimensions of a head's queries and keys that rotary positions rotate."""
+        return self.head_size if self.attention == "multi_head" else self.d_rope or max(2, self.head_size // 4 * 2)
+
+    @property
+    def latent_size(self) -> int:
+        """Size of the vector from which latent attention computes keys and values."""
+        return self.kv_rank or 4 * self.head_size
+
+    @property
+    def cache_size(self) -> int:
+        """Number of values that the KV caches of a decoder store for each token that it has written."""
+        latent = self.latent_size + self.rotary_size
+        keys_values = (self.kv_heads or self.heads) * (self.head_size + (self.d_v or self.head_size))
+        return self.decoder_layers * (latent if self.attention == "latent" else keys_values)
+
     def shape(self) -> str:
         """Describe the shape of a Transformer in words: layers, sizes, attention heads and placement of norms."""
         values = "" if self.d_v in (None, self.head_size) else f" (values {self.d_v})"
         numbers = [getattr(self, key) for key in FAMILIES[self.family].layers]
         layers = "+".join(map(str, numbers)) + " layers" if len(numbers) > 1 else counted(numbers[0], "layers")
+        rank = f" from latents of {self.latent_size}" if self.attention == "latent" else ""
         return (
-            f"{layers}, d_model {self.d_model}, d_ff {self.d_ff}, "
-            f"{counted(self.heads, 'heads')} of {self.head_size}{values}, {self.norm}-norm"
+            f"{layers}, d_model {self.d_model}, {self._feed_forward_shape()}, "
+            f"{counted(self.heads, 'heads')} of {self.head_size}{values}{rank}, {self.norm}-norm"
         )
+
+    def _feed_forward_shape(self) -> str:
+        if self.feed_forward == "dense":
+            return f"d_ff {self.d_ff}"
+        shared = f" and {self.shared_experts} shared" if self.shared_experts else ""
+        return f"{self.experts_per_token} of {self.experts}{shared} experts with d_ff {self.d_expert or self.d_ff}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Options of a call, such as `translate(text, beam=1)`: keys of a recipe table, validated like a recipe."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from difflib import get_close_matches
@@ -9,8 +10,8 @@ from typing import Any, Literal, TypedDict, TypeVar
 from heedful.config.schema import DecodeConfig, GenerateConfig, TranscribeConfig
 from heedful.config.unknown_keys import nearest
 from heedful.config.validate import recipe_from_dict
-from heedful.errors import InputError
-from heedful.wording import either
+from heedful.errors import InputError, OptionError
+from heedful.wording import did_you_mean
 
 C = TypeVar("C", DecodeConfig, GenerateConfig, TranscribeConfig)
 
@@ -71,10 +72,15 @@ def with_options(config: C, options: Mapping[str, Any]) -> C:
         if name not in names:  # `nearest` also knows the names of other toolkits
             own = [key.partition(".")[2] for key in nearest(f"{table}.{name}") if key.startswith(f"{table}.")]
             near = own or get_close_matches(name, names, n=1)
-            hint = f"did you mean {either(near)}?" if near else f"choose one of {', '.join(names)}"
+            hint = did_you_mean(near) if near else f"choose one of {', '.join(names)}"
             raise InputError(f"unknown option {name}; {hint}")
     values = asdict(config) | {name: _plain(name, value) for name, value in options.items()}
-    return getattr(recipe_from_dict({table: values}, "invalid option"), table)
+    try:
+        recipe = recipe_from_dict({table: values}, "invalid option")
+    except InputError as error:
+        as_called = re.sub(rf"\b{table}\.({'|'.join(options)})\b", r"\1", str(error))
+        raise OptionError(as_called, str(error)) from error
+    return getattr(recipe, table)
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -146,6 +146,11 @@ def pools_first_patch(recipe: Recipe) -> bool:
     return reads_images(recipe) and not recipe.image.class_token and model.family == "encoder" and pooling == "first"
 
 
+def changed(model: TransformerSettings, *keys: str) -> bool:
+    """Return True if any of these settings differs from its default."""
+    return any(getattr(model, key) != getattr(type(model), key) for key in keys)
+
+
 WITH_CLASSES = ("classification", "image_classification", "audio_classification", "video_classification", "tagging")
 UNREAD = 'a model for the task "{{r.task}}" does not use [{}]; remove that table from the recipe'
 
@@ -354,7 +359,7 @@ RULES[ArchitectureConfig] = (
         KEYS.optimizer.lr,
         lambda r: r.optimizer.schedule != "noam" and r.optimizer.lr > 0.1,
         'with optimizer.schedule = "{r.optimizer.schedule}", optimizer.lr is the peak rate, and training at '
-        "{r.optimizer.lr} would diverge; set it to 0.0005, for example",
+        "{r.optimizer.lr} would diverge; set it to {r.optimizer.usual_lr}, for example",
     ),
     Rule(
         KEYS.optimizer.warmup,
@@ -523,10 +528,50 @@ RULES[TransformerSettings] = (
         KEYS.model.positions,
         lambda r: (
             r.model.positions == "rotary"
+            and r.model.attention != "latent"
             and (r.model.d_k is not None or r.model.d_model % r.model.heads == 0)  # otherwise another rule is broken
             and r.model.head_size % 2 != 0
         ),
         "rotary positions need an even head size, but it is {r.model.head_size}; set model.d_k to an even number",
+    ),
+    Rule(
+        KEYS.model.attention,
+        lambda r: r.model.attention != "latent" and changed(r.model, "kv_rank", "q_rank", "d_rope"),
+        "model.kv_rank, model.q_rank and model.d_rope are sizes of latent attention, but model.attention = "
+        '"{r.model.attention}"; set it to "latent", or leave them out',
+    ),
+    Rule(
+        KEYS.model.kv_heads,
+        lambda r: r.model.attention == "latent" and r.model.kv_heads not in (None, r.model.heads),
+        'model.attention = "latent" computes the keys and values of each head from one vector, so that no heads share '
+        "them; leave model.kv_heads = {r.model.kv_heads} out",
+    ),
+    Rule(
+        KEYS.model.d_rope,
+        lambda r: r.model.attention == "latent" and r.model.positions == "rotary" and (r.model.d_rope or 0) % 2 != 0,
+        "rotary positions need an even number of dimensions, but model.d_rope = {r.model.d_rope}; set it to an even "
+        "number",
+    ),
+    Rule(
+        KEYS.model.feed_forward,
+        lambda r: (
+            r.model.feed_forward != "experts"
+            and changed(r.model, "experts", "experts_per_token", "shared_experts", "d_expert")
+        ),
+        "model.experts, model.experts_per_token, model.shared_experts and model.d_expert describe a mixture of "
+        'experts, but model.feed_forward = "{r.model.feed_forward}"; set it to "experts", or leave them out',
+    ),
+    Rule(
+        KEYS.model.experts_per_token,
+        lambda r: r.model.feed_forward == "experts" and r.model.experts_per_token > r.model.experts,
+        "model.experts_per_token = {r.model.experts_per_token} is more than model.experts = {r.model.experts}; lower "
+        "it, or raise model.experts",
+    ),
+    Rule(
+        KEYS.train.compile,
+        lambda r: r.model.feed_forward == "experts" and r.train.compile,
+        'train.compile = true compiles blocks, but with model.feed_forward = "experts" each batch has other numbers of '
+        "tokens per expert; set train.compile = false",
     ),
 )
 

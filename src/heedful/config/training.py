@@ -63,6 +63,11 @@ class OptimizerConfig:
     )
     """Maximum norm of the gradient; a larger gradient is scaled down. 0 turns clipping off."""
 
+    @property
+    def usual_lr(self) -> float:
+        """Peak learning rate that error messages suggest for the optimizer."""
+        return {"muon": 0.005, "row_sgd": 0.025}.get(self.name, 0.0005)
+
 
 @dataclass(frozen=True, kw_only=True)
 class LoraConfig:
@@ -178,6 +183,10 @@ class TrainConfig:
 
     label_smoothing: Annotated[Rate, Setting(aliases=("smoothing",))] = 0.1
     """Label smoothing. All reported losses include it; perplexity does not."""
+
+    expert_balance: Annotated[NonNegative, Setting(aliases=("aux_loss_alpha", "router_aux_loss_coef"))] = 0.003
+    """Weight of the loss that keeps the experts of each sequence equally busy, with `model.feed_forward = "experts"`
+    (DeepSeek-V2, section 2.2.3). 0 turns it off."""
 
     class_weights: Literal["balanced"] | dict[str, float] | None = None
     """Weight of each class in the loss, as a table. `balanced` gives all classes the same total weight."""

@@ -9,7 +9,7 @@ from typing import Any
 from heedful.config.keys import hints_of, hints_of_keys, table_of
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.config.setting import setting_in
-from heedful.wording import either
+from heedful.wording import did_you_mean
 
 
 def unknown_keys(
@@ -36,12 +36,14 @@ def unknown_key_message(key: str, options: type = ModelConfig, *, is_table: bool
     unknown = f"unknown table [{key}]" if is_table else f"unknown key {key}"
     if _leaf(key) == "preset":
         return f"{unknown}; write preset at the top of the recipe, before its first table"
+    if options is not ModelConfig and key.startswith("model.") and _leaf(key) in hints_of(ModelConfig):
+        return f"{unknown}: it is a key of the Transformer, not of the recipe's architecture; remove it"
     if near := nearest(key, options):
         if is_table:  # a setting stands for its table
             hints = hints_of_keys(options)
             tables = [name if table_of(hints[name]) else name.rpartition(".")[0] for name in near]
             near = [f"[{table}]" if table else name for name, table in zip(near, tables, strict=True)]
-        return f"{unknown}; did you mean {either(dict.fromkeys(near))}?"
+        return f"{unknown}; {did_you_mean(dict.fromkeys(near))}"
     table = key.rpartition(".")[0]
     inside = re.sub(r"\.\d+\b", ".0", table)
     names = [_leaf(other) for other in hints_of_keys(options) if other.rpartition(".")[0] == inside]

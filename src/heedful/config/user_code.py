@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
 from heedful.registry import ARCHITECTURES, TASKS, Registry
-from heedful.wording import either
+from heedful.wording import did_you_mean
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ def check_task_name(name: str, place: str | None = None) -> None:
     """
     if name not in TASKS and ":" not in name:
         near = get_close_matches(name, TASKS)
-        hint = f"did you mean {either(near)}?" if near else f"choose one of {', '.join(TASKS)}"
+        hint = did_you_mean(near) if near else f"choose one of {', '.join(TASKS)}"
         place = place or f'task = "{name}"'
         raise InputError(f"{place}: unknown task; {hint}")
 

@@ -21,7 +21,7 @@ from heedful.config.unknown_keys import nearest, unknown_key_message, unknown_ke
 from heedful.config.user_code import find_class
 from heedful.errors import InputError
 from heedful.registry import ARCHITECTURES, Registry
-from heedful.wording import either
+from heedful.wording import did_you_mean, either
 
 KEY = "model.architecture"
 OPTIONS: Registry[type[ArchitectureConfig]] = Registry("architecture", ARCHITECTURES.places)  # of the built-in ones
@@ -96,10 +96,10 @@ def options_of(architecture: str) -> type[ArchitectureConfig]:
     """
     custom = find_class(KEY, architecture)
     if custom is None and architecture not in OPTIONS:
-        near = get_close_matches(architecture, ARCHITECTURES) or ARCHITECTURES
+        near = get_close_matches(architecture, ARCHITECTURES)
+        remedy = did_you_mean(near) if near else f"choose one of {', '.join(ARCHITECTURES)}."
         raise InputError(
-            f'{KEY} = "{architecture}": unknown architecture; did you mean {either(near)}? Give a '
-            "custom class as module:Class"
+            f'{KEY} = "{architecture}": unknown architecture; {remedy} Give a custom class as module:Class'
         )
     options = OPTIONS[architecture] if custom is None else config_of(custom)
     if not (isinstance(options, type) and issubclass(options, ArchitectureConfig) and is_dataclass(options)):
@@ -190,13 +190,14 @@ def _remedy(key: str, kind: str, value: Any, choices: list[str], other_names: Ma
     if kind == "int_type" and isinstance(value, float) and value.is_integer():
         return f"write {int(value)}"
     if kind == "bool_type" and str(value).lower() in _TRUTH:
-        return f"write {_TRUTH[str(value).lower()]} without quotes"
+        truth = _TRUTH[str(value).lower()]
+        return f"write {truth}" + " without quotes" * (value == truth)
     if kind in ("int_type", "float_type") and isinstance(value, str) and _NUMBER.fullmatch(value):
         return f"write {value} without quotes"
     other = [name for name in [other_names.get(str(value).lower())] if name in choices]
     same = [name for name in choices if name.lower() == str(value).lower()]
     close = other or same or get_close_matches(str(value), choices, n=1)
-    return f'did you mean "{close[0]}"?' if close else ""
+    return did_you_mean(close[:1]) if close else ""
 
 
 def _refusal(problems: list[Problem], where: str, locations: Mapping[str, str]) -> InputError:

@@ -14,14 +14,19 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from heedful.checkpoint.load import LoadedModel
 from heedful.config.schema import Recipe
-from heedful.convert.ctranslate2_export import PRECISIONS, compare_translator, save, specification
+from heedful.convert.ctranslate2_export import (
+    PRECISIONS,
+    compare_translator,
+    model_misfits,
+    save,
+    specification,
+)
 from heedful.convert.exporter import Agreement, Exporter
 from heedful.convert.model import Model, check_empty, count_values
-from heedful.convert.sentencepiece_export import sentencepiece_model
+from heedful.convert.sentencepiece_export import sentencepiece_misfits, sentencepiece_model
 from heedful.errors import InputError
 from heedful.predictors.translator import Translator
 from heedful.storage.atomic import atomic_folder, named_write_errors
-from heedful.tasks import find_task
 from heedful.tasks.text_to_text import Translation
 from heedful.text.languages import NAMES, base_language, is_language
 from heedful.text.tokenizer import Tokenizer
@@ -46,8 +51,6 @@ def write(model: Model, folder: Path, precision: str) -> int:
     """
     check_empty(folder)
     recipe = model.recipe
-    if misfits := argos_misfits(recipe):
-        raise InputError("\n  ".join([f"{TITLE} cannot represent this model:", *misfits]))
     tokenizer = sentencepiece_model(model.tokenizers.source)
     # Argos Translate passes SentencePiece's pieces to CTranslate2, whose vocabulary therefore has to contain them.
     vocabularies = vocabulary(model.tokenizers.source), vocabulary(model.tokenizers.target)
@@ -70,10 +73,18 @@ def vocabulary(tokenizer: Tokenizer) -> list[str]:
     return [piece.piece for piece in sentencepiece_model(tokenizer).pieces]
 
 
+def reject_misfit(model: Model) -> None:
+    """Raise an InputError if a package cannot represent a model; all settings that would have to differ are listed."""
+    recipe, pair = model.recipe, model.tokenizers
+    tokenizers = (pair.source,) if pair.joint else (pair.source, pair.target)
+    misfits = [*argos_misfits(recipe), *model_misfits(recipe.model)]
+    misfits += dict.fromkeys(misfit for tokenizer in tokenizers for misfit in sentencepiece_misfits(tokenizer))
+    if misfits:
+        raise InputError("\n  ".join([f"{TITLE} cannot represent this model:", *misfits]))
+
+
 def argos_misfits(recipe: Recipe) -> list[str]:
-    """List the settings that a package cannot represent, except those that CTranslate2 or SentencePiece rejects."""
-    if not issubclass(find_task(recipe.task), Translation):
-        return [f'task = "{recipe.task}": must be "translation"']
+    """List the settings that a package cannot represent, except those of CTranslate2 and SentencePiece."""
     languages = {"source": recipe.data.source_language, "target": recipe.data.target_language}
     return [
         f'data.{side}_language = "{code}": must be an ISO 639 code such as en; give it with --{side}-language'
@@ -122,5 +133,10 @@ def compare_outputs(loaded: LoadedModel, folder: Path, texts: Sequence[str]) -> 
 
 
 EXPORTER = Exporter(
-    title=TITLE, writer=write, precisions=("int8", *(p for p in PRECISIONS if p != "int8")), compare=compare_outputs
+    title=TITLE,
+    writer=write,
+    check=reject_misfit,
+    tasks=(Translation,),
+    precisions=("int8", *(p for p in PRECISIONS if p != "int8")),
+    compare=compare_outputs,
 )

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -143,12 +144,9 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
     duplicated; if it has none, both are zeros. A sentence encoder also gets the files of Sentence Transformers.
     Returns the number of values in the weights.
     """
-    recipe, rows = model.recipe, len(model.tokenizers.source)
-    own = recipe.model
-    config = replace(own, attention_bias=True, bias=True, output_bias=True, segments=max(own.segments, MIN_SEGMENTS))
-    rules = MASKED_LM_SETTINGS if "transform.dense.weight" in model.weights else SETTINGS
-    settings = rules.config(replace(recipe, model=config), model.tokenizers.source.config)
-    ours = with_zero_biases(model.weights, expected_weights(replace(recipe, model=config), rows))
+    recipe, settings, whole = model.recipe, settings_of(model), completed(model.recipe)
+    config = whole.model
+    ours = with_zero_biases(model.weights, expected_weights(whole, len(model.tokenizers.source)))
     # heedful uses the last embedding for unknown segments, so this embedding is repeated if BERT needs more.
     segments = ours.get(SEGMENTS, torch.zeros(1, config.d_model))
     ours[SEGMENTS] = torch.cat([segments, segments[-1:].expand(max(0, MIN_SEGMENTS - len(segments)), -1)])
@@ -158,16 +156,31 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
     return write_hugging_face(model, NAMES.theirs(ours), settings, folder, files=files)
 
 
+def completed(recipe: Recipe) -> Recipe:
+    """Return the recipe of a model with all the biases and segments of a BERT."""
+    own = recipe.model
+    config = replace(own, attention_bias=True, bias=True, output_bias=True, segments=max(own.segments, MIN_SEGMENTS))
+    return replace(recipe, model=config)
+
+
+def settings_of(model: Model) -> dict[str, Any]:
+    """Return a model's settings for config.json, or raise an InputError if it differs from a BERT."""
+    rules = MASKED_LM_SETTINGS if "transform.dense.weight" in model.weights else SETTINGS
+    return rules.config(completed(model.recipe), model.tokenizers.source.config)
+
+
 def expected_weights(recipe: Recipe, rows: int) -> Weights:
     if recipe.task == MASKED_LM:
         return shapes_of(lambda: MaskedLanguageModel(recipe.model, rows, pairs=recipe.masking.next_sentence))
     return shapes_of(lambda: SentenceEncoder(recipe.model, rows))
 
 
-FORMAT = Format(tasks=SETTINGS.tasks, kinds=("bert",), reader=read, names=NAMES)
+FORMAT = Format(tasks=SETTINGS.tasks, kinds=("bert",), reader=read, names=NAMES, keys=SETTINGS.keys)
 EXPORTER = Exporter(
     title="Hugging Face",
     writer=write,
+    check=settings_of,
+    tasks=SETTINGS.tasks,
     precisions=PRECISIONS,
     compare=compare_with_transformers,
     engine="transformers",

@@ -172,9 +172,7 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
     CLIP has no patch bias, so the bias is added to the patch positions, which is equivalent.
     """
     recipe, rows = model.recipe, len(model.tokenizers.source)
-    own = replace(cast("DualEncoderConfig", recipe.model), attention_bias=True, bias=True)
-    whole = replace(recipe, model=own)
-    settings = SETTINGS.config(whole, model.tokenizers.source.config, image_misfits(recipe))
+    whole, settings = with_biases(recipe), settings_of(model)
 
     # Each encoder has a separate table in config.json, with the type that transformers expects.
     config: dict[str, Any] = {VISION: {"model_type": "clip_vision_model"}, TEXT: {"model_type": "clip_text_model"}}
@@ -185,11 +183,21 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
     config[VISION] |= {"image_size": recipe.image.size[0], "patch_size": recipe.image.patch, "num_channels": 3}
     config[TEXT] |= {"vocab_size": rows, "bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD}
     for part in (VISION, TEXT):
-        config[part] |= {"hidden_act": settings[SETTINGS.activation], "projection_dim": own.projection}
+        config[part] |= {"hidden_act": settings[SETTINGS.activation], "projection_dim": settings["projection_dim"]}
     config |= {"architectures": ["CLIPModel"], DTYPE: precision}
     ours = with_zero_biases(model.weights, expected_weights(whole, rows))
     files = {PREPROCESSOR: preprocessor(recipe.image)}
     return write_hugging_face(model, to_theirs(ours, recipe.image), config, folder, files=files, segments=False)
+
+
+def with_biases(recipe: Recipe) -> Recipe:
+    return replace(recipe, model=replace(recipe.model, attention_bias=True, bias=True))
+
+
+def settings_of(model: Model) -> dict[str, Any]:
+    """Return a model's settings for config.json, or raise an InputError if it differs from a CLIP."""
+    recipe = model.recipe
+    return SETTINGS.config(with_biases(recipe), model.tokenizers.source.config, image_misfits(recipe))
 
 
 def expected_weights(recipe: Recipe, rows: int) -> Weights:
@@ -245,10 +253,12 @@ def image_misfits(recipe: Recipe) -> list[Misfit]:
     return misfits_among(supported)
 
 
-FORMAT = Format(tasks=SETTINGS.tasks, kinds=("clip",), reader=read, names=NAMES)
+FORMAT = Format(tasks=SETTINGS.tasks, kinds=("clip",), reader=read, names=NAMES, keys=SETTINGS.keys)
 EXPORTER = Exporter(
     title="Hugging Face",
     writer=write,
+    check=settings_of,
+    tasks=SETTINGS.tasks,
     precisions=PRECISIONS,
     architecture=DualEncoderConfig.architecture,
     changes=renumbering_note,

@@ -101,6 +101,21 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
     return count_values(model.weights)
 
 
+def reject_misfit(model: Model) -> None:
+    """Raise an InputError if CTranslate2 cannot represent a model."""
+    if model.recipe.data.modality == "text":
+        reject_settings(model.recipe.model)
+    else:
+        from heedful.convert import faster_whisper
+
+        faster_whisper.reject_misfit(model)
+
+
+def reject_settings(config: ModelConfig) -> None:
+    if misfits := model_misfits(config):
+        raise InputError("\n  ".join(["CTranslate2 cannot represent this model:", *misfits]))
+
+
 def model_misfits(config: Any) -> list[str]:
     """List the settings of a model that CTranslate2 cannot represent, each with the values that it supports."""
     if config.architecture != ModelConfig.architecture:
@@ -112,6 +127,11 @@ def model_misfits(config: Any) -> list[str]:
         misfits.append(f'model.positions = "{config.positions}": must be one of {", ".join(positions)}{encoder}')
     if config.activation not in ACTIVATIONS:
         misfits.append(f'model.activation = "{config.activation}": must be one of {", ".join(ACTIVATIONS)}')
+    misfits += [
+        f'model.{key} = "{getattr(config, key)}": must be "{getattr(ModelConfig, key)}"'
+        for key in ("attention", "feed_forward")
+        if getattr(config, key) != getattr(ModelConfig, key)
+    ]
     if config.norm == "none":
         misfits.append('model.norm = "none": must be "post" or "pre"')
     misfits += [
@@ -159,8 +179,7 @@ def specification(config: ModelConfig, weights: Weights, positions: int) -> Any:
     Raises:
         InputError: CTranslate2 cannot represent the model, or the package is not installed.
     """
-    if misfits := model_misfits(config):
-        raise InputError("\n  ".join(["CTranslate2 cannot represent this model:", *misfits]))
+    reject_settings(config)
     try:
         from ctranslate2.specs import transformer_spec
         from ctranslate2.specs.common_spec import Activation, EmbeddingsMerge
@@ -370,4 +389,4 @@ def _agreement(equal: int, our_scores: Sequence[TokenScores], their_scores: Sequ
     return Agreement(inputs=len(our_scores), equal=equal, difference=max(differences), program=TITLE)
 
 
-EXPORTER = Exporter(title=TITLE, writer=write, precisions=PRECISIONS, compare=compare_outputs)
+EXPORTER = Exporter(title=TITLE, writer=write, check=reject_misfit, precisions=PRECISIONS, compare=compare_outputs)

@@ -44,6 +44,7 @@ def open_predictor(
     device: str = "auto",
     precision: str = "float32",
     options: Mapping[str, Any] | None = None,
+    others: Sequence[str] = (),
 ) -> C | None:
     """Load a predictor with CTranslate2; return None if torch is to be used instead.
 
@@ -54,12 +55,15 @@ def open_predictor(
         device: The device to run on; CTranslate2 is used only on CPUs.
         precision: "float32", or "int8", which only CTranslate2 supports.
         options: Search settings that override the recipe's. None if they are passed to later calls, which check them.
+        others: Further models, which make it an ensemble, that is, a case for torch.
 
     Raises:
         InputError: CTranslate2 cannot run this model, but the engine or the precision requires it.
     """
     if not may_use_ctranslate2(engine, precision):
         return None
+    if others:
+        return leave_ensemble_to_torch([str(model), *others], engine, precision)
     folder = find_model(model)
     manifest = read_manifest(folder)
     recipe, tokenizers = read_description(manifest)
@@ -85,13 +89,17 @@ def open_predictor(
     return kind(kind.model_class(converted, folder, recipe, precision, reference), tokenizers, options)
 
 
-def open_for_task(model: str | Path, engine: str, device: str, precision: str, task: str | None) -> Any:
+def open_for_task(models: Sequence[str], engine: str, device: str, precision: str, task: str | None) -> Any:
     """Load a model with CTranslate2, as the predictor of its task or, for "ranking", as a retriever.
 
-    Return None if torch is to be used instead, or if the model has a different task, which loading with torch reports.
+    Return None if torch is to be used instead: for several models, which are an ensemble, and for a model that has a
+    different task, which loading with torch reports.
     """
     if not may_use_ctranslate2(engine, precision):
         return None
+    model, *others = models
+    if others:
+        return leave_ensemble_to_torch(models, engine, precision)
     own = read_description(read_manifest(find_model(model)))[0].task
     if task not in (None, own, RANKING):
         return None
@@ -121,6 +129,11 @@ def leave_to_torch(model: str | Path, engine: str, misfits: Sequence[str], preci
         remedy = "--engine torch" if precision == "float32" else "--precision float32 and --engine torch"
         raise InputError("\n  ".join([f"{model}: cannot be run with CTranslate2; use {remedy}", *misfits]))
     LOG.info("%s: using torch, because CTranslate2 does not support: %s", model, "; ".join(misfits))
+
+
+def leave_ensemble_to_torch(models: Sequence[str], engine: str, precision: str = "float32") -> None:
+    """Log that torch is used for an ensemble; raise an InputError if the user has asked for CTranslate2."""
+    leave_to_torch(" and ".join(models), engine, ["an ensemble: must be a single model"], precision)
 
 
 def installation_misfits() -> list[str]:

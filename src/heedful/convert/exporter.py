@@ -9,18 +9,18 @@ from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from shutil import rmtree
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.architectures import weights
-from heedful.checkpoint.find import BUNDLED
 from heedful.checkpoint.load import LoadedModel
 from heedful.config.families import FAMILIES
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.convert.model import Model
 from heedful.convert.model_card import model_card
+from heedful.convert.settings import names_of
 from heedful.data.readers.corpus import read_pairs
 from heedful.data.readers.documents import read_documents
 from heedful.errors import InputError, RunError
@@ -29,6 +29,9 @@ from heedful.registry import EXPORTERS
 from heedful.storage.atomic import named_write_errors
 from heedful.storage.complete_folder import CARD
 from heedful.storage.written_files import own_file
+from heedful.tasks import find_task
+from heedful.tasks.image_text_retrieval import ImageTextRetrieval
+from heedful.tasks.task import Task
 from heedful.text.languages import check_language
 from heedful.text.pipeline import EOS
 from heedful.wording import counted
@@ -73,38 +76,51 @@ class Exporter:
 
     Attributes:
         title: Name of the format or its program, for messages.
-        writer: Writes a model to a new or empty folder, with weights in one of the precisions, and returns the number
-            of values in the weights. Before it writes anything, it rejects a model that the format cannot represent.
+        writer: Writes a model that fits to a new or empty folder, with weights in one of the precisions, and returns
+            the number of values in the weights.
+        check: Rejects a model that the format cannot represent; the message does not name the model.
         precisions: Types of the stored weights; the first is the default. In float32, outputs must equal the model's.
         compare: Compares the outputs of a model with those of the folder in the other program, for inputs: texts, or
             file names for image and audio models. None if outputs are not compared.
+        compares_media: False if `compare` supports only models that read nothing but text.
         engine: Package that `compare` needs in addition to those of `writer`: outputs are compared only if it is
             installed. None if `compare` needs no other package.
         architecture: Architecture that a model must have; None for any.
+        tasks: Tasks that a model can have; None for any.
         changes: Returns sentences for the user about what `writer` changes in a model.
     """
 
     title: str
     writer: Callable[[Model, Path, str], int]
+    check: Callable[[Model], object] = lambda _: None
     precisions: tuple[str, ...] = ("float32",)
     compare: Callable[[LoadedModel, Path, Sequence[str]], Agreement] | None = None
+    compares_media: bool = True
     engine: str | None = None
     architecture: str | None = ModelConfig.architecture
+    tasks: tuple[type[Task[Any]], ...] | None = None
     changes: Callable[[Model], tuple[str, ...]] = lambda _: ()
 
     def write(self, model: Model, folder: Path, precision: str | None = None) -> int:
         """Write a model to a new or empty folder, and return the number of values in the weights."""
-        architecture = model.recipe.model.architecture
-        if self.architecture not in (None, architecture):
-            raise InputError(
-                f'the model "{model.recipe.name}" cannot be exported: its architecture is "{architecture}", but '
-                f'models in this format have the architecture "{self.architecture}"'
-            )
+        self.reject_misfit(model)
         if precision not in (None, *self.precisions):
             raise InputError(
                 f"precision {precision}: not available in this format; choose one of {', '.join(self.precisions)}"
             )
         return self.writer(model, folder, precision or self.precisions[0])
+
+    def reject_misfit(self, model: Model) -> None:
+        """Raise an InputError, which does not name the model, if the format cannot represent a model."""
+        task, architecture = model.recipe.task, model.recipe.model.architecture
+        if self.tasks is not None and not issubclass(find_task(task), self.tasks):
+            raise InputError(f'is for the task "{task}", but this format needs {names_of(self.tasks)}')
+        if self.architecture not in (None, architecture):
+            raise InputError(
+                f'cannot be exported: its architecture is "{architecture}", but models in this format have the '
+                f'architecture "{self.architecture}"'
+            )
+        self.check(model)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,25 +165,23 @@ def export_model(
     if to not in EXPORTERS:
         raise InputError(f'unknown export format "{to}"; choose one of {", ".join(EXPORTERS)}')
     exporter = EXPORTERS[to]
+    is_comparable = exporter.compares_media or loaded.recipe.data.modality == "text"
+    if inputs is not None and not is_comparable:
+        raise InputError(f"--inputs: in the format {to}, only text models are compared; leave --inputs out")
     # The card is created before the weights are written, because an Argos Translate package contains it.
     card = model_card(loaded, to, precision or exporter.precisions[0], location)
-    model = Model(
-        recipe=loaded.recipe,
-        tokenizers=loaded.tokenizers,
-        weights=weights(loaded.model),
-        adapter=loaded.adapter,
-        card=card,
-    )
+    model = replace(as_converted(loaded), card=card)
     try:
-        parameters = exporter.write(model, folder, precision)
+        exporter.reject_misfit(model)
     except InputError as error:
-        # A converter knows only the name in the recipe; the user knows the folder, or the name of a bundled model.
-        user_name = loaded.path.name if loaded.path.parent == BUNDLED else loaded.path
-        raise InputError(str(error).replace(f'the model "{loaded.recipe.name}"', str(user_name))) from error
+        raise InputError(
+            f"{loaded.name}: {error}\nformats for this model: {', '.join(fitting_formats(model))}"
+        ) from error
+    parameters = exporter.write(model, folder, precision)
     agreement, notes = None, exporter.changes(model)
     if exporter.engine is not None and find_spec(exporter.engine) is None:
         notes += (f"not compared with the model, because the package {exporter.engine} is not installed",)
-    elif exporter.compare is not None:
+    elif exporter.compare is not None and is_comparable:
         compared = list(islice(validation_inputs(loaded.recipe) if inputs is None else inputs, COMPARED_INPUTS))
         if any(map(str.strip, compared)):
             # A shortlist limits the tokens of a search; other programs choose among all tokens, so it is off here.
@@ -177,9 +191,7 @@ def export_model(
         elif inputs is not None:
             notes += ("not compared with the model, because the given inputs are empty; give texts with --inputs FILE",)
         else:
-            is_text = loaded.recipe.data.modality == "text"
-            missing = "is missing; give texts" if is_text else "does not contain texts; give files"
-            notes += (f"not compared with the model, because its validation set {missing} with --inputs FILE",)
+            notes += (f"not compared with the model, because {missing_inputs(loaded.recipe)} with --inputs FILE",)
     # With fewer bits the weights are rounded, and outputs may differ. In float32 a difference is an error in the
     # export, and a folder with different results must not be used.
     if agreement and (precision or exporter.precisions[0]) == "float32" and not agreement.is_equal:
@@ -188,6 +200,34 @@ def export_model(
     with named_write_errors(folder), own_file(folder / CARD, replace=True) as file:
         file.write(card.encode("utf-8"))
     return Export(parameters=parameters, agreement=agreement, notes=notes)
+
+
+def missing_inputs(recipe: Recipe) -> str:
+    """Say why the validation set has no inputs to compare, and what to give instead."""
+    if recipe.data.modality == "text":
+        return "its validation set is missing; give texts"
+    if issubclass(find_task(recipe.task), ImageTextRetrieval):
+        return "only its encoder of texts is compared; give texts"
+    return "its validation set does not contain texts; give files"
+
+
+def as_converted(loaded: LoadedModel) -> Model:
+    return Model(
+        recipe=loaded.recipe, tokenizers=loaded.tokenizers, weights=weights(loaded.model), adapter=loaded.adapter
+    )
+
+
+def fitting_formats(model: Model) -> list[str]:
+    """List the formats that can represent a model."""
+
+    def fits(name: str) -> bool:
+        try:
+            EXPORTERS[name].reject_misfit(model)
+        except InputError:
+            return False
+        return True
+
+    return [name for name in EXPORTERS if fits(name)]
 
 
 def with_languages(loaded: LoadedModel, source: str | None, target: str | None) -> LoadedModel:

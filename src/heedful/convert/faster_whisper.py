@@ -13,7 +13,7 @@ from heedful.convert.ctranslate2_export import MISSING, TITLE, as_variables, fil
 from heedful.convert.exporter import Agreement
 from heedful.convert.model import Format, Model, count_values
 from heedful.convert.opennmt import BLOCKS, count_layers, torch_name
-from heedful.convert.weights import Names, split_by_name, without_copies
+from heedful.convert.weights import Names, Weights, split_by_name, without_copies
 from heedful.convert.whisper import (
     EMBEDDING,
     MULTILINGUAL,
@@ -27,6 +27,7 @@ from heedful.convert.whisper import (
     whisper_layout,
     whisper_order,
 )
+from heedful.convert.whisper import EXPORTER as WHISPER
 from heedful.errors import InputError
 from heedful.predictors.ctranslate2_transcriber import CTranslate2Transcriber, SpeechModel
 from heedful.predictors.speech import SpeechRules
@@ -113,13 +114,7 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
     Raises:
         InputError: The model differs from a Whisper model, or ctranslate2 is not installed.
     """
-    try:
-        spec, order = specification(model)
-    except InputError as error:
-        raise InputError(
-            "of the models that read images, audio or video, CTranslate2 supports audio models in Whisper's layout "
-            f"only: {error}"
-        ) from error
+    spec, order = specification(model)
     recipe, tokenizer = model.recipe, model.tokenizers.target
     new_ids = {old: new for new, old in enumerate(order)}
     tokens = SpeechTokens.of(tokenizer)
@@ -146,15 +141,7 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
 
 def specification(model: Model) -> tuple[Any, list[int]]:
     """Build CTranslate2's specification of a Whisper model; return it, and heedful's ids in its vocabulary's order."""
-    _, ours, absent = whisper_layout(model)
-    tokens = SpeechTokens.of(model.tokenizers.target)
-    # CTranslate2 assumes that all tokens after <|notimestamps|> are timestamps.
-    after = range(len(model.tokenizers.target))[-len(tokens.times) :] if tokens.times else range(0)
-    if after != tokens.times or tokens.without_times != max(tokens.controls - set(after), default=0):
-        raise InputError(
-            f'the tokenizer of the model "{model.recipe.name}" has no {WITHOUT_TIMES}, or has tokens after it that are '
-            "not timestamps; train with the tokenizer of a Whisper model (tokenizer.path, or train.start)"
-        )
+    tokens, ours, absent = whisper_parts(model)
     try:
         from ctranslate2.specs.whisper_spec import WhisperSpec
     except ImportError as error:
@@ -167,6 +154,32 @@ def specification(model: Model) -> tuple[Any, list[int]]:
     # The specification has an output matrix; Whisper's is tied to the embeddings.
     fill(spec, variables | {"decoder.projection.weight": variables["decoder.embeddings.weight"]})
     return spec, order
+
+
+def reject_misfit(model: Model) -> None:
+    """Raise an InputError if CTranslate2 cannot represent a model that reads images, audio or video."""
+    try:
+        WHISPER.reject_misfit(model)
+        whisper_parts(model)
+    except InputError as error:
+        raise InputError(
+            "of the models that read images, audio or video, CTranslate2 supports audio models in Whisper's layout "
+            f"only; this model {error}"
+        ) from error
+
+
+def whisper_parts(model: Model) -> tuple[SpeechTokens, Weights, tuple[int, ...]]:
+    """Return a model's control tokens, its weights in Whisper's layout, and the tokens that Whisper lacks."""
+    _, ours, absent = whisper_layout(model)
+    tokens = SpeechTokens.of(model.tokenizers.target)
+    # CTranslate2 assumes that all tokens after <|notimestamps|> are timestamps.
+    after = range(len(model.tokenizers.target))[-len(tokens.times) :] if tokens.times else range(0)
+    if after != tokens.times or tokens.without_times != max(tokens.controls - set(after), default=0):
+        raise InputError(
+            f"has a tokenizer without {WITHOUT_TIMES}, or with tokens after it that are not timestamps; train with the "
+            "tokenizer of a Whisper model (tokenizer.path, or train.start)"
+        )
+    return tokens, ours, absent
 
 
 def compare_outputs(loaded: LoadedModel, folder: Path, files: Sequence[str]) -> Agreement:

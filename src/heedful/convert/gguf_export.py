@@ -27,8 +27,6 @@ from heedful.convert.model import Model, check_empty, count_values
 from heedful.convert.weights import Names, present_tokens
 from heedful.errors import InputError
 from heedful.storage.atomic import atomic_folder, named_write_errors
-from heedful.tasks import find_task
-from heedful.tasks.specs import kind_of_model
 from heedful.text.hugging_face import CUT, Definition
 from heedful.text.pipeline import BYTES, EOS, PAD, SPACE, UNK, reserved
 from heedful.text.tokenizer import Tokenizer
@@ -126,15 +124,7 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
     except ImportError as error:
         raise InputError(MISSING) from error
     check_empty(folder)
-    supported = "GGUF export supports only Llama-architecture models"
-    if not issubclass(find_task(model.recipe.task), LLAMA.tasks):
-        raise InputError(
-            f"{supported}, but this is {kind_of_model(model.recipe.task)}; choose another format with --to"
-        )
-    try:
-        settings, weights, absent = llama_form(model)
-    except InputError as error:
-        raise InputError(f"{supported}: {error}") from error
+    settings, weights, absent = llama_form(model)
     vocabulary = vocabulary_of(model.tokenizers.source)
     heads = {"q": settings["num_attention_heads"], "k": settings["num_key_value_heads"]}
     tensors = {name: _interleaved(name, value, heads) for name, value in NAMES.theirs(weights).items()}
@@ -149,6 +139,12 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
         writer.write_tensors_to_file()
         writer.close()
     return count_values(tensors)
+
+
+def reject_misfit(model: Model) -> None:
+    """Raise an InputError if a model is not a Llama, or if llama.cpp lacks its tokenizer."""
+    llama_form(model)
+    vocabulary_of(model.tokenizers.source)
 
 
 def _interleaved(name: str, value: Tensor, heads: Mapping[str, int]) -> Tensor:
@@ -385,5 +381,12 @@ class Engine:
 
 
 EXPORTER = Exporter(
-    title=TITLE, writer=write, precisions=PRECISIONS, compare=compare_outputs, engine="llama_cpp", changes=changes
+    title=TITLE,
+    writer=write,
+    check=reject_misfit,
+    tasks=LLAMA.tasks,
+    precisions=PRECISIONS,
+    compare=compare_outputs,
+    engine="llama_cpp",
+    changes=changes,
 )

@@ -5,12 +5,14 @@ V tokens, D model.
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from heedful.architectures import LanguageModel
+from heedful.config.schema import ModelConfig
 from heedful.convert.exporter import Exporter
 from heedful.convert.model import (
     DTYPE,
@@ -132,10 +134,8 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
     Biases that the model lacks become zeros. Special tokens that `read` added to a GPT-2 are left out again, together
     with their output bias; any other output bias is folded into a separate output matrix.
     """
-    own, rows = model.recipe.model, len(model.tokenizers.source)
-    config = replace(own, attention_bias=True, bias=True, output_bias=False, tie="all")
-    settings = SETTINGS.config(replace(model.recipe, model=config), model.tokenizers.source.config)
-    settings |= {"embd_pdrop": own.dropout}
+    rows, config = len(model.tokenizers.source), completed(model.recipe.model)
+    settings = settings_of(model) | {"embd_pdrop": config.dropout}
     ours = with_zero_biases(model.weights, shapes_of(lambda: LanguageModel(config, rows)))
     bias = ours.pop(BIAS, torch.zeros(rows))
     absent = absent_tokens(bias)
@@ -146,6 +146,17 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
         ours |= with_bias(ours, bias[present])
     settings |= {"architectures": ["GPT2LMHeadModel"], DTYPE: precision, "tie_word_embeddings": OUTPUT not in ours}
     return write_hugging_face(model, NAMES.theirs(ours), settings, folder, absent)
+
+
+def completed(config: ModelConfig) -> ModelConfig:
+    """Return the [model] settings of a model with all the biases of a GPT-2, and with its output layer."""
+    return replace(config, attention_bias=True, bias=True, output_bias=False, tie="all")
+
+
+def settings_of(model: Model) -> dict[str, Any]:
+    """Return a model's settings for config.json, or raise an InputError if it differs from a GPT-2."""
+    whole = replace(model.recipe, model=completed(model.recipe.model))
+    return SETTINGS.config(whole, model.tokenizers.source.config)
 
 
 def changes(model: Model) -> tuple[str, ...]:
@@ -176,10 +187,12 @@ def with_bias(ours: Weights, bias: Float[Tensor, " V"]) -> Weights:
     return {OUTPUT: columns.float(), SCALE: 1.0 - last, SHIFT: last}
 
 
-FORMAT = Format(tasks=SETTINGS.tasks, kinds=("gpt2",), reader=read, names=NAMES)
+FORMAT = Format(tasks=SETTINGS.tasks, kinds=("gpt2",), reader=read, names=NAMES, keys=SETTINGS.keys)
 EXPORTER = Exporter(
     title="Hugging Face",
     writer=write,
+    check=settings_of,
+    tasks=SETTINGS.tasks,
     precisions=PRECISIONS,
     compare=compare_with_transformers,
     engine="transformers",

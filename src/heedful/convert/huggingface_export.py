@@ -4,29 +4,34 @@ import json
 from pathlib import Path
 
 from heedful.convert.exporter import Exporter
-from heedful.convert.model import PRECISIONS, Model, check_empty
+from heedful.convert.model import PRECISIONS, Model
 from heedful.convert.transformers_check import compare_with_transformers
 from heedful.errors import InputError
 from heedful.registry import EXPORTERS, FORMATS
 from heedful.tasks import find_task
 
 LAYOUTS = ("bert", "clip", "gpt2", "llama", "marian", "vit", "whisper")
-BY_POSITIONS = {"learned": "gpt2", "rotary": "llama"}  # layouts of GPTs, by model.positions
 
 
 def write(model: Model, folder: Path, precision: str = "float32") -> int:
-    """Write a model in the first layout that can represent it, and return the number of values in the weights.
+    """Write a model in the first layout that can represent it, and return the number of values in the weights."""
+    return EXPORTERS[layout_of(model)].write(model, folder, precision)
+
+
+def layout_of(model: Model) -> str:
+    """Return the first layout that can represent a model.
 
     Raises:
         InputError: No layout fits; the settings that would have to differ are listed for the closest one.
     """
-    check_empty(folder)
     refusals = []
     for name in layouts_for(model):
         try:
-            return EXPORTERS[name].write(model, folder, precision)
+            EXPORTERS[name].reject_misfit(model)
         except InputError as error:
             refusals.append(error)
+        else:
+            return name
     # Each message has a line for each setting that would have to differ.
     raise min(refusals, key=lambda error: str(error).count("\n"))
 
@@ -37,25 +42,26 @@ def layouts_for(model: Model) -> list[str]:
     names = [name for name in LAYOUTS if issubclass(task, FORMATS[name].tasks)]
     if not names:
         raise InputError(
-            f'the model "{model.recipe.name}" cannot be exported: none of the layouts {", ".join(LAYOUTS)} supports '
-            f"the task {json.dumps(model.recipe.task)}"
+            f"cannot be exported: none of the layouts {', '.join(LAYOUTS)} supports the task "
+            f"{json.dumps(model.recipe.task)}"
         )
     return names
 
 
 def changes(model: Model) -> tuple[str, ...]:
     """Return notes that name the layout that fits a model, and say what writing in this layout changes."""
-    names = layouts_for(model)
-    name = names[0] if len(names) == 1 else BY_POSITIONS[model.recipe.model.positions]
+    name = layout_of(model)
     return (f"the layout is {name}", *EXPORTERS[name].changes(model))
 
 
 EXPORTER = Exporter(
     title="Hugging Face",
     writer=write,
+    check=layout_of,
     precisions=PRECISIONS,
     architecture=None,
     compare=compare_with_transformers,
+    compares_media=False,
     engine="transformers",
     changes=changes,
 )

@@ -203,10 +203,12 @@ def changes(model: Model) -> tuple[str, ...]:
     )
 
 
-FORMAT = Format(tasks=SETTINGS.tasks, kinds=("llama",), reader=read, names=NAMES)
+FORMAT = Format(tasks=SETTINGS.tasks, kinds=("llama",), reader=read, names=NAMES, keys=SETTINGS.keys)
 EXPORTER = Exporter(
     title="Hugging Face",
     writer=write,
+    check=llama_form,
+    tasks=SETTINGS.tasks,
     precisions=PRECISIONS,
     compare=compare_with_transformers,
     engine="transformers",

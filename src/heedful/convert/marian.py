@@ -3,12 +3,14 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from heedful.architectures import EncoderDecoder
+from heedful.config.schema import ModelConfig
 from heedful.convert.exporter import Exporter
 from heedful.convert.model import (
     DTYPE,
@@ -132,9 +134,7 @@ def read(folder: Path, task: str | None = None) -> Model:
 
 def write(model: Model, folder: Path, precision: str = "float32") -> int:
     """Write an encoder-decoder as a Hugging Face folder with a `MarianMTModel`; missing biases become zeros."""
-    rows = len(model.tokenizers.target)
-    config = replace(model.recipe.model, attention_bias=True, bias=True, output_bias=True)
-    settings = SETTINGS.config(replace(model.recipe, model=config), model.tokenizers.source.config)
+    rows, config, settings = len(model.tokenizers.target), with_biases(model.recipe.model), settings_of(model)
     ours = with_zero_biases(model.weights, shapes_of(lambda: EncoderDecoder(config, rows, rows)))
     extra = {
         "architectures": ["MarianMTModel"],
@@ -143,6 +143,16 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
         "forced_eos_token_id": None,
     }
     return write_hugging_face(model, _theirs(ours), settings | extra, folder)
+
+
+def with_biases(config: ModelConfig) -> ModelConfig:
+    return replace(config, attention_bias=True, bias=True, output_bias=True)
+
+
+def settings_of(model: Model) -> dict[str, Any]:
+    """Return a model's settings for config.json, or raise an InputError if it differs from a Marian model."""
+    whole = replace(model.recipe, model=with_biases(model.recipe.model))
+    return SETTINGS.config(whole, model.tokenizers.source.config)
 
 
 def interleaving(d_model: int) -> Int[Tensor, " D"]:
@@ -162,10 +172,12 @@ def _reorder_dimensions(weights: Weights, order: Int[Tensor, " D"]) -> Weights:
     return weights | {name: weights[name].index_select(axis, order) for name, axis in axes.items()}
 
 
-FORMAT = Format(tasks=SETTINGS.tasks, kinds=("marian",), reader=read)
+FORMAT = Format(tasks=SETTINGS.tasks, kinds=("marian",), reader=read, keys=SETTINGS.keys)
 EXPORTER = Exporter(
     title="Hugging Face",
     writer=write,
+    check=settings_of,
+    tasks=SETTINGS.tasks,
     precisions=PRECISIONS,
     compare=compare_with_transformers,
     engine="transformers",

@@ -1,6 +1,7 @@
 """Shared code of the converters: formats, recipes of converted models, and model folders in the Hugging Face layout."""
 
 import json
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from heedful.config.defaults import merge
 from heedful.config.families import FAMILIES
 from heedful.config.load import recipe_from_dict
 from heedful.config.schema import ModelConfig, Recipe, TrainConfig
-from heedful.convert.settings import CONFIG, names_of
+from heedful.convert.settings import CONFIG, names_of, reject_lfs_pointers
 from heedful.convert.weights import (
     SINGLE,
     Names,
@@ -82,6 +83,7 @@ class Format:
         reader: Reads a model folder in the format, for a task; None stands for the task that the model's files imply.
         names: Table of weight names in heedful and in Hugging Face's modules, for converting PEFT adapters; None if
             these modules differ from heedful's.
+        keys: Key of `file` -> field of `ModelConfig`, for messages.
     """
 
     tasks: tuple[type[Task], ...]
@@ -89,6 +91,7 @@ class Format:
     kinds: tuple[str, ...]
     reader: Callable[[Path, str | None], Model]
     names: Names | None = None
+    keys: Mapping[str, str] = field(default_factory=dict)
 
     def read(self, folder: Path, task: str | None = None) -> Model:
         """Read a model folder, convert the model to heedful, and check its weights.
@@ -98,6 +101,7 @@ class Format:
         """
         if not folder.is_dir():
             raise InputError(no_folder(folder, "give the folder with the files of a model"))
+        reject_lfs_pointers(folder)
         if task is not None and not issubclass(find_task(task), self.tasks):
             raise InputError(
                 f'{folder}: this model can be converted for {names_of(self.tasks)}, not for "{task}"; for another '
@@ -107,6 +111,8 @@ class Format:
             model = self.reader(folder, task)
             recipe = model.recipe
             shapes = shapes_of(lambda: find_task(recipe.task).build(recipe, model.tokenizers))
+        except InputError as error:
+            raise InputError(self.in_their_terms(str(error), folder)) from error
         except BROKEN as error:
             # torch.OutOfMemoryError is a RuntimeError as well, but is not caused by the folder.
             if is_out_of_memory(error):
@@ -116,6 +122,14 @@ class Format:
             ) from error
         check_weights(model.weights, shapes, f'{folder}, for task = "{recipe.task}"')
         return model
+
+    def in_their_terms(self, message: str, folder: Path) -> str:
+        """Replace the keys of a recipe in a message by the keys of the model's file that they were read from."""
+        theirs = {ours: key for key, ours in reversed([*self.keys.items()])}
+        named = [name for name in dict.fromkeys(re.findall(r"\bmodel\.(\w+)", message)) if name in theirs]
+        for name in named:
+            message = re.sub(rf"(?:model\.)?\b{name}\b", theirs[name], message)
+        return message.replace(f"{folder}:", f"{folder / self.file}:", 1) if named else message
 
 
 def converted_recipe(

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -19,7 +18,7 @@ from torch import Tensor
 from heedful.convert import huggingface_export
 from heedful.convert.exporter import Exporter
 from heedful.convert.model import Model, check_empty, count_values
-from heedful.convert.settings import CONFIG, read_config
+from heedful.convert.settings import read_config, reject_lfs_pointers
 from heedful.convert.weights import Names, Weights, write_safetensors
 from heedful.errors import InputError
 from heedful.nn.lora import Adapter
@@ -51,11 +50,7 @@ UNREADABLE = ("use_dora", "lora_bias", "layers_to_transform", "trainable_token_i
 def write(model: Model, folder: Path, precision: str = "float32") -> int:
     """Write the adapter of a model trained with LoRA; return the number of values in its weights."""
     del precision  # there is only one
-    if model.adapter is None:
-        raise InputError(
-            f'the model "{model.recipe.name}" cannot be exported: it has no adapter, because it was not trained with '
-            "train.lora; export the whole model in another format, with --to"
-        )
+    assert model.adapter is not None  # `layout_of` rejects other models
     check_empty(folder)
     names, heads = layout_of(model)
     updates = stacked(model.adapter, names, heads, model.weights)
@@ -77,29 +72,29 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
 def layout_of(model: Model) -> tuple[Names, Mapping[str, str]]:
     """Return the module names of a model in transformers, and separately the names in a head that its layout lacks.
 
-    The model is written to a temporary folder, because only an export shows whether the layout can represent it.
+    Raises:
+        InputError: The model has no adapter, or no layout can represent it.
     """
-    task, heads = model.recipe.task, BERT_HEADS.get(model.recipe.task, {})
+    if model.adapter is None:
+        raise InputError("cannot be exported: it has no adapter, because it was not trained with train.lora")
+    heads = BERT_HEADS.get(model.recipe.task, {})
     if heads:
         # BertForSequenceClassification always reads the first state through a dense pooler.
         form = (getattr(model.recipe.model, "pooling", None) or "first", getattr(model.recipe.model, "pooler", None))
         if heads is SEQUENCE_HEAD and form != ("first", "dense"):
             raise InputError(
-                f'the model "{model.recipe.name}" cannot be exported: a BERT classifier needs model.pooling = '
-                f'"first" and model.pooler = "dense", not {json.dumps(form[0])} and {json.dumps(form[1])}'
+                'cannot be exported: a BERT classifier needs model.pooling = "first" and model.pooler = "dense", not '
+                f"{json.dumps(form[0])} and {json.dumps(form[1])}"
             )
         # The BERT layout does not have these heads: only the backbone is written, as a sentence encoder.
         stack = {name: value for name, value in model.weights.items() if name.startswith("backbone.")}
         model = replace(model, recipe=replace(model.recipe, task="ranking"), weights=stack)
-    with TemporaryDirectory() as temporary:
-        whole = Path(temporary) / task
-        huggingface_export.EXPORTER.write(model, whole)
-        kind = read_config(whole, CONFIG)["model_type"]
+    kind = huggingface_export.layout_of(model)
     names = FORMATS[kind].names
     if names is None:
         raise InputError(
-            f'the model "{model.recipe.name}" cannot be exported: the modules of the layout {kind} in transformers '
-            "differ from heedful's; export the whole model with --to huggingface"
+            f"cannot be exported: the modules of the layout {kind} in transformers differ from heedful's; export the "
+            "whole model with --to huggingface"
         )
     return names, heads
 
@@ -185,6 +180,7 @@ def with_adapter(model: Model, names: Names, folder: Path) -> Model:
     if not (folder / SETTINGS).is_file():
         problem = f"contains no {SETTINGS}" if folder.is_dir() else "no such folder"
         raise InputError(f"{folder}: {problem}; give the folder of a PEFT LoRA adapter")
+    reject_lfs_pointers(folder)
     settings, weights = read_config(folder, SETTINGS), dict(model.weights)
     check_settings(settings, folder)
     for module, (a, b) in updates_in(folder):
@@ -255,4 +251,4 @@ def in_heedful(module: str, update: Tensor, names: Names) -> Weights:
     return {}
 
 
-EXPORTER = Exporter(title="PEFT", writer=write, architecture=None)
+EXPORTER = Exporter(title="PEFT", writer=write, check=layout_of, architecture=None)

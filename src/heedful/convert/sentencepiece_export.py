@@ -36,7 +36,7 @@ def write(model: Model, folder: Path, _: str = "float32") -> int:
     Each has a .vocab file next to it. Returns 0, because no weights are written.
 
     Raises:
-        InputError: SentencePiece cannot represent a tokenizer, or the package is not installed.
+        InputError: The package is not installed.
         RunError: The folder cannot be written.
     """
     check_empty(folder)
@@ -56,14 +56,12 @@ def tokenizers_by_name(pair: TokenizerPair) -> dict[str, Tokenizer]:
 
 
 def sentencepiece_model(tokenizer: Tokenizer) -> Any:
-    """Build a SentencePiece model, a Protocol Buffers message, that encodes and decodes like a tokenizer.
+    """Build a SentencePiece model, a Protocol Buffers message, that encodes and decodes like a tokenizer that fits.
 
     Raises:
-        InputError: SentencePiece cannot represent the tokenizer, or the package is not installed.
+        InputError: The package is not installed.
     """
     messages = message_types()
-    if misfits := sentencepiece_misfits(tokenizer):
-        raise InputError("\n  ".join(["SentencePiece cannot represent this tokenizer:", *misfits]))
     config, scores = tokenizer.config, scores_of(tokenizer)
     names = tokenizer.texts(range(len(tokenizer)))
     file, piece = messages.ModelProto(), messages.ModelProto.SentencePiece
@@ -104,6 +102,13 @@ def message_types() -> Any:
         return import_module("sentencepiece.sentencepiece_model_pb2")
     except ImportError as error:
         raise InputError(MISSING) from error
+
+
+def reject_misfit(model: Model) -> None:
+    """Raise an InputError if SentencePiece cannot represent the tokenizers of a model."""
+    for tokenizer in tokenizers_by_name(model.tokenizers).values():
+        if misfits := sentencepiece_misfits(tokenizer):
+            raise InputError("\n  ".join(["SentencePiece cannot represent the tokenizer:", *misfits]))
 
 
 def sentencepiece_misfits(tokenizer: Tokenizer) -> list[str]:
@@ -175,4 +180,4 @@ def compare_outputs(loaded: LoadedModel, folder: Path, texts: Sequence[str]) -> 
     return Agreement(inputs=len(texts), equal=sum(is_equal), difference=0.0, program=TITLE)
 
 
-EXPORTER = Exporter(title=TITLE, writer=write, compare=compare_outputs, architecture=None)
+EXPORTER = Exporter(title=TITLE, writer=write, check=reject_misfit, compare=compare_outputs, architecture=None)

@@ -9,8 +9,8 @@ from typing import Any
 from heedful.config.families import FAMILIES
 from heedful.config.schema import ModelConfig, Recipe, TokenizerConfig, TransformerSettings
 from heedful.errors import InputError
-from heedful.storage.disk import read_small
-from heedful.tasks import TASKS, find_task
+from heedful.storage.disk import is_lfs_pointer, read_small
+from heedful.tasks import TASKS
 from heedful.tasks.task import Task
 from heedful.text.hugging_face import has_counterpart
 from heedful.text.tokenizer import MAX_FILE
@@ -155,11 +155,6 @@ class Settings:
         self, recipe: Recipe, tokenizer: TokenizerConfig | None, further: Sequence[Misfit] = ()
     ) -> dict[str, Any]:
         """Convert a heedful recipe to the contents of a Hugging Face config.json."""
-        refused = f'the model "{recipe.name}" cannot be converted to a Hugging Face {self.model_type} model'
-        if not issubclass(find_task(recipe.task), self.tasks):
-            raise InputError(
-                f'{refused}: it is for the task "{recipe.task}", but this format needs {names_of(self.tasks)}'
-            )
         # Fields without a key in config.json must have the value that all models of the type have.
         theirs_of = {ours: theirs for theirs, ours in reversed([*self.activations.items()])}
         own = asdict(plain(recipe.model))
@@ -177,8 +172,8 @@ class Settings:
         if misfits or further:
             changes = "\n  ".join(map(str, [*misfits, *further]))
             raise InputError(
-                f"{refused}: {self.classes} requires different settings; to export to {self.classes}, train a model "
-                f"with:\n  {changes}"
+                f"cannot be converted to a Hugging Face {self.model_type} model: {self.classes} requires different "
+                f"settings; to export to {self.classes}, train a model with:\n  {changes}"
             )
         values = {key: getattr(recipe.model, field) for key, field in self.keys.items()}
         values[self.activation] = theirs_of[recipe.model.activation]
@@ -205,6 +200,13 @@ def plain(model: ModelConfig) -> ModelConfig:
         rope_theta=model.rope_theta if model.positions == "rotary" else ModelConfig.rope_theta,
         **unused,
     )
+
+
+def reject_lfs_pointers(folder: Path) -> None:
+    """Raise an InputError if files of a folder are Git LFS pointers, which no reader understands."""
+    if pointers := [path for path in sorted(folder.iterdir()) if path.is_file() and is_lfs_pointer(path)]:
+        verb = "is a Git LFS pointer, not the file itself"
+        raise InputError(f"{pointers[0]}: {verb}; run `git lfs pull` in {folder}, or download the model again")
 
 
 def read_config(folder: Path, name: str = CONFIG) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from heedful.checkpoint.load import LoadedModel
 from heedful.convert.exporter import SINGLE_INPUTS, Agreement, compare_generator
 from heedful.convert.weights import present_tokens
-from heedful.errors import InputError
 from heedful.predictors.generator import Generator
 from heedful.predictors.translator import Translator
 from heedful.text.pipeline import BOS, EOS
@@ -30,9 +29,7 @@ def compare_with_transformers(loaded: LoadedModel, folder: Path, texts: Sequence
     """
     import transformers
 
-    if loaded.recipe.data.modality != "text":
-        raise InputError("--inputs: only text models are compared with transformers; leave it out")
-    with without_progress_bars():
+    with without_reports():
         return _compare(transformers, loaded, folder, texts)
 
 
@@ -55,15 +52,20 @@ def _compare(transformers: ModuleType, loaded: LoadedModel, folder: Path, texts:
 
 
 @contextmanager
-def without_progress_bars() -> Iterator[None]:
-    """Hide the progress bars of `transformers`, which would clutter the output of a command."""
+def without_reports() -> Iterator[None]:
+    """Hide the progress bars and warnings of `transformers`.
+
+    It warns of the weights of a head, for example, although only the hidden states are compared.
+    """
     from transformers.utils import logging
 
-    shown = logging.is_progress_bar_enabled()
+    shown, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
+    logging.set_verbosity_error()
     try:
         yield
     finally:
+        logging.set_verbosity(verbosity)
         if shown:
             logging.enable_progress_bar()
 

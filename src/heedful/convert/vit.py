@@ -194,5 +194,5 @@ def _matrix(name: str, value: Tensor) -> Tensor:
     return value[0] if value.dim() == 3 and len(value) == 1 else value
 
 
-FORMAT = Format(tasks=SETTINGS.tasks, kinds=("vit",), reader=read)
-EXPORTER = Exporter(title="Hugging Face", writer=write, precisions=PRECISIONS)
+FORMAT = Format(tasks=SETTINGS.tasks, kinds=("vit",), reader=read, keys=SETTINGS.keys)
+EXPORTER = Exporter(title="Hugging Face", writer=write, check=_config, tasks=SETTINGS.tasks, precisions=PRECISIONS)

@@ -310,7 +310,7 @@ def whisper_layout(model: Model) -> tuple[dict[str, Any], Weights, tuple[int, ..
     # Only a vocabulary with Whisper's control tokens can do without the special tokens that conversion added.
     absent = absent_tokens(bias) if SpeechTokens.of(model.tokenizers.target).controls else ()
     if bias[[i for i in range(rows) if i not in absent]].any():
-        raise InputError(f'the model "{recipe.name}" has a trained output bias, which Whisper models do not have')
+        raise InputError("has a trained output bias, which Whisper models do not have")
     return settings, ours, absent
 
 
@@ -326,8 +326,7 @@ def check_audio_settings(recipe: Recipe) -> None:
     misfits = [f"audio.{key} = {value}" for key, value in fitting.items() if getattr(audio, key) != value]
     if misfits:
         raise InputError(
-            f'the model "{recipe.name}" cannot be converted to a Hugging Face Whisper model, which reads audio with '
-            f"{', '.join(misfits)}"
+            f"cannot be converted to a Hugging Face Whisper model, which reads audio with {', '.join(misfits)}"
         )
 
 
@@ -356,5 +355,7 @@ def preprocessor(audio: AudioConfig) -> Mapping[str, Any]:
     return {**kind, **settings, **lengths, **padding}
 
 
-FORMAT = Format(tasks=TASKS, kinds=("whisper",), reader=read, names=NAMES)
-EXPORTER = Exporter(title="Hugging Face", writer=write, precisions=PRECISIONS)
+FORMAT = Format(tasks=TASKS, kinds=("whisper",), reader=read, names=NAMES, keys=SETTINGS.keys)
+EXPORTER = Exporter(
+    title="Hugging Face", writer=write, check=whisper_layout, tasks=SETTINGS.tasks, precisions=PRECISIONS
+)

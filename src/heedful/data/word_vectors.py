@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from heedful.data.readers.files import ByteStream, open_bytes
 from heedful.errors import InputError, RunError
 from heedful.storage.atomic import atomic_file
-from heedful.wording import counted, either
+from heedful.wording import counted, did_you_mean
 
 MAX_SIZE = 100_000  # maximum number of dimensions of a vector
 MAX_LINE = 1 << 22  # maximum size in bytes of a word with its vector, as text or as binary numbers
@@ -276,7 +276,7 @@ class VectorSpace:
         if row is None:
             # difflib compares words one by one, which takes seconds for millions; the first ones are the most frequent.
             near = get_close_matches(word.lower(), self.words[:50_000], n=3)
-            raise InputError(f'"{word}" has no vector' + (f"; did you mean {either(near)}?" if near else ""))
+            raise InputError(f'"{word}" has no vector' + (f"; {did_you_mean(near)}" if near else ""))
         return row
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int64]:

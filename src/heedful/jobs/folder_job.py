@@ -247,15 +247,7 @@ def open_job(
     claims: Claims | None = None,
 ) -> FolderJob:
     """Start a job, or take part in one that was started with the same settings and input."""
-    if output.resolve() == source.resolve() or source.resolve() in output.resolve().parents:
-        raise InputError(f"--output {output}: must not be in the input folder; choose a folder elsewhere")
-    if output.exists() and not output.is_dir():
-        raise InputError(f"--output {output}: is a file, but the input is a folder; give a new folder for the results")
-    if not output.parent.is_dir():
-        raise InputError(f"--output {output}: the folder {output.parent} does not exist; create it, or choose another")
-    names = os.listdir(output) if output.exists() else []
-    if JOB not in names and any(not name.startswith(TEMPORARY) for name in names):
-        raise InputError(f"--output {output}: contains other files; choose a new folder for the results")
+    check_output_folder(source, output)
     if not (output / JOB).is_dir():
         plan = make_plan(source, settings, shard_lines, done)
         with named_write_errors(output, RESUMES):
@@ -264,6 +256,20 @@ def open_job(
     plan = read_plan(output / JOB / PLAN)
     check_unchanged(plan, source, settings, shard_lines, output)
     return FolderJob(source, output, plan, claims or Claims())
+
+
+def check_output_folder(source: Path, output: Path) -> None:
+    """Check that a folder can hold the results of a job: it is new, empty, or has the results of a job."""
+    if source.resolve() in (output.resolve(), *output.resolve().parents):
+        where = "is" if output.resolve() == source.resolve() else "is in"
+        raise InputError(f"--output {output}: {where} the input folder; choose a folder elsewhere")
+    if output.exists() and not output.is_dir():
+        raise InputError(f"--output {output}: is a file, but the input is a folder; give a new folder for the results")
+    if not output.parent.is_dir():
+        raise InputError(f"--output {output}: the folder {output.parent} does not exist; create it, or choose another")
+    names = os.listdir(output) if output.exists() else []
+    if JOB not in names and any(not name.startswith(TEMPORARY) for name in names):
+        raise InputError(f"--output {output}: contains other files; choose a new folder for the results")
 
 
 def _publish(plan: Plan, output: Path) -> None:

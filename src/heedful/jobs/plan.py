@@ -69,12 +69,16 @@ class Plan:
 
 def make_plan(folder: Path, settings: Mapping[str, Setting], shard_lines: int, done: Done) -> Plan:
     """Return the plan of a new job: read all files in a folder, and split them into shards."""
+    check_shard_lines(shard_lines)
+    files = {path.name: survey(path, shard_lines, done) for path in input_files(folder)}
+    return Plan(dict(settings), shard_lines, files)
+
+
+def check_shard_lines(shard_lines: int) -> None:
     if shard_lines < 1 or shard_lines % WINDOW:
         raise InputError(
             f"--shard-lines {shard_lines}: must be a multiple of {WINDOW:,}, the number of lines computed together"
         )
-    files = {path.name: survey(path, shard_lines, done) for path in input_files(folder)}
-    return Plan(dict(settings), shard_lines, files)
 
 
 def survey(path: Path, shard_lines: int, done: Done = lambda _: None) -> SourceFile:
@@ -155,10 +159,10 @@ def check_unchanged(plan: Plan, folder: Path, settings: Mapping[str, Setting], s
     now = {**settings, "shard_lines": shard_lines}
     for key in sorted(before.keys() | now.keys()):
         if before.get(key) != now.get(key):
-            raise InputError(
-                f"{output}: the job has {key} = {before.get(key)}, but this command has {key} = {now.get(key)}; "
-                "give the same options, or another --output"
-            )
+            difference = f"has {key} = {before.get(key)}, but this command has {key} = {now.get(key)}"
+            if key == "model":  # the values are checksums
+                difference = "was started with another model"
+            raise InputError(f"{output}: the job {difference}; give the same options, or another output folder")
     # Contents are compared when a shard is read; sizes reveal most changes at once.
     sizes = {path.name: path.stat().st_size for path in input_files(folder)}
     for name in sorted(sizes.keys() | plan.files.keys()):
@@ -175,7 +179,7 @@ def check_unchanged(plan: Plan, folder: Path, settings: Mapping[str, Setting], s
 def input_changed(file: Path | str, change: str) -> InputError:
     """Return an error that says how the input has changed since the job started."""
     return InputError(
-        f"{file}: {change}, so the input has changed since the job started; restore it, or give a different --output"
+        f"{file}: {change}, so the input has changed since the job started; restore it, or give another output folder"
     )
 
 

@@ -87,8 +87,10 @@ def product_seconds(dtype: torch.dtype) -> float:
     return time.thread_time() - begin
 
 
-def choose_device(name: str | torch.device) -> torch.device:
+def choose_device(name: str | torch.device, setting: str = "the device") -> torch.device:
     """Return the torch device with a name such as "cuda:1"; "auto" is "cuda" if available, otherwise "cpu".
+
+    An error message calls the name `setting`.
 
     As a side effect, TF32 is disabled. Its mantissa has 10 bits instead of 23, and torch uses it by default for
     convolutions and recurrent layers in float32 on NVIDIA GPUs.
@@ -109,8 +111,7 @@ def choose_device(name: str | torch.device) -> torch.device:
         reason = str(error).splitlines()[0]
         gpus = counted(torch.cuda.device_count(), "GPUs") if torch.cuda.is_available() else "no GPU"
         raise InputError(
-            f'the device "{name}" cannot be used ({reason}); torch finds {gpus} here; set train.device '
-            'or --device to "auto" or "cpu"'
+            f'{setting} "{name}" cannot be used ({reason}); torch finds {gpus} here; use "auto" or "cpu"'
         ) from error
 
 

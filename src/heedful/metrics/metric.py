@@ -17,7 +17,7 @@ import numpy as np
 from heedful.config.user_code import find_object
 from heedful.errors import InputError
 from heedful.registry import METRICS
-from heedful.wording import either
+from heedful.wording import did_you_mean
 
 if TYPE_CHECKING:
     from heedful.metrics.classes import ClassReport
@@ -107,7 +107,7 @@ def find_metric(name: str, kind: str) -> Metric:
     if key is None:
         names = names_of(kind)
         near = get_close_matches(name, names) or names
-        raise InputError(f'evaluate.metrics: unknown metric "{name}" for {kind}; did you mean {either(near)}?')
+        raise InputError(f'evaluate.metrics: unknown metric "{name}" for {kind}; {did_you_mean(near)}')
     metric = METRICS[key]
     if not isinstance(metric, Metric):
         raise InputError(f'evaluate.metrics = "{name}": the registered object is not a {Metric.__module__}.Metric')

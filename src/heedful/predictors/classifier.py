@@ -91,8 +91,8 @@ def decision_of(thresholds: Sequence[str], top_k: int | None, labels: Sequence[s
     # The threshold of all classes is stored under "", because `rpartition` returns an empty label for "0.8".
     values: dict[str, float] = {"": 0.0}
     for text in thresholds:
-        label, _, number = text.rpartition("=")
-        if label and label not in labels:
+        label, separator, number = text.rpartition("=")
+        if separator and label not in labels:
             raise InputError(f"--threshold {text}: {label!r} is not one of the classes {', '.join(labels)}")
         try:
             values[label] = float(number)

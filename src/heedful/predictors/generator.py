@@ -16,7 +16,7 @@ from heedful.search.generation import GenerationRow, Reason, TextStream
 from heedful.text.tokenizer import EOS, UNK, Tokenizer
 
 if TYPE_CHECKING:  # torch is imported with the model
-    from heedful.architectures import LanguageModel
+    from heedful.architectures.heads import CausalModel
 
 WINDOW = 1024  # prompts read at a time: enough to make batches of similar length
 
@@ -55,7 +55,7 @@ class Generation:
         return self.text
 
 
-class Generator(Predictor["LanguageModel", Generation]):
+class Generator(Predictor["CausalModel", Generation]):
     """Text generator: a language model with its tokenizer. An output depends only on its own request, not on the batch.
 
     Args:
@@ -69,7 +69,7 @@ class Generator(Predictor["LanguageModel", Generation]):
     tokenizer: Tokenizer
 
     def __init__(
-        self, model: "LanguageModel", tokenizer: Tokenizer, config: GenerateConfig, context: int | None = None
+        self, model: "CausalModel", tokenizer: Tokenizer, config: GenerateConfig, context: int | None = None
     ) -> None:
         super().__init__(model)
         self.tokenizer = tokenizer

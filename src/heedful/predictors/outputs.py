@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from heedful.config.schema import DecodeConfig
+from heedful.wording import part_of
 
 
 @dataclass
@@ -39,7 +40,7 @@ class CutOutputs:
         were, they, repeat = ("was", "it", "repeats itself") if self.cut == 1 else ("were", "they", "repeat themselves")
         remedy = f"if {they} {repeat}, {'train longer' if in_training else 'a higher limit does not help'}; otherwise"
         return (
-            f"{self.cut:,} of {self.outputs:,} outputs {were} cut at the length limit set by decode.max_extra = "
+            f"{part_of(self.cut, self.outputs, 'outputs')} {were} cut at the length limit set by decode.max_extra = "
             f"{config.extra:,}{learned}; {remedy} raise {option}"
         )
 

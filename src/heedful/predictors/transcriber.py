@@ -24,7 +24,7 @@ from heedful.architectures.model import SourceToTarget, evaluating
 from heedful.config.modalities import AudioConfig
 from heedful.config.options import DecodeOptions, TranscribeOptions, with_options
 from heedful.config.schema import DecodeConfig, Recipe
-from heedful.errors import InputError
+from heedful.errors import InputError, OptionError
 from heedful.machine.process import map_on_cores
 from heedful.media.audio_reader import AudioSource, audio_reader
 from heedful.media.modality import AudioClips, padded
@@ -116,16 +116,16 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
                 ", ".join(transcribe.languages)
                 or f"only {self.language or 'one language, which its recipe does not name'}"
             )
-            raise InputError(f"language = {language}: the model knows {languages}; leave the language out")
+            raise option_error("language", f" = {language}: the model knows {languages}; leave the language out")
         tokens = self.tokens
         if transcribe.task == "translate" and not (transcribe.languages and tokens.translate is not None):
-            raise InputError('task = "translate": this model does not translate speech; leave the task out')
+            raise option_error("task", ' = "translate": this model does not translate speech; leave the task out')
         if transcribe.word_timestamps and not has_cross_attention(self.model):
-            raise InputError(
-                "word_timestamps: the model has no cross-attention to align words with; leave this option out"
+            raise option_error(
+                "word_timestamps", ": the model has no cross-attention to align words with; leave this option out"
             )
         if transcribe.initial_prompt.strip() and tokens.previous is None:
-            raise InputError("initial_prompt: the model does not read previous text; leave the prompt out")
+            raise option_error("initial_prompt", ": the model does not read previous text; leave the prompt out")
         return changed
 
     @overload
@@ -356,6 +356,10 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
     def spell(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens, without whitespace at its ends."""
         return self.tokenizer.decode(self.tokens.text(tokens)).strip()
+
+
+def option_error(name: str, problem: str) -> OptionError:
+    return OptionError(f"{name}{problem}", f"transcribe.{name}{problem}")
 
 
 def speech_settings(recipe: Recipe, options: Mapping[str, Any]) -> Recipe:

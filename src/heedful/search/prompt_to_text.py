@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
-from heedful.architectures import LanguageModel
+from heedful.architectures.heads import CausalModel
 from heedful.architectures.model import evaluating
 from heedful.nn.masks import AttentionMask
 from heedful.search.generation import GenerationRow
@@ -15,7 +15,7 @@ from heedful.text.sequences import batches
 
 @torch.inference_mode()
 def continue_rows(
-    model: LanguageModel,
+    model: CausalModel,
     rows: list[GenerationRow],
     context: int | None,
     never: Sequence[int],
@@ -58,7 +58,7 @@ def continue_rows(
 
 @torch.inference_mode()
 def score_windows(
-    model: LanguageModel, windows: Sequence[list[int]], firsts: Sequence[int], batch_tokens: int
+    model: CausalModel, windows: Sequence[list[int]], firsts: Sequence[int], batch_tokens: int
 ) -> list[list[float]]:
     """Compute log P of the tokens after index `firsts[i]` in each window i, each token given all tokens before it."""
     device = next(model.parameters()).device

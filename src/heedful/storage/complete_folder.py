@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from heedful.errors import InputError
-from heedful.storage.disk import read_small
+from heedful.storage.disk import is_lfs_pointer, read_small
 from heedful.wording import counted
 
 MANIFEST = "manifest.json"
@@ -88,6 +88,10 @@ class Manifest:
             raise _unreadable(path, error) from error
         if not stat.S_ISREG(status.st_mode):
             raise DamagedError(path, "is not a file")
+        if status.st_size != self.files[name].bytes and is_lfs_pointer(path):
+            raise DamagedError(
+                path, "is a Git LFS pointer, not the file itself", f"run `git lfs pull` in {self.folder}"
+            )
         if status.st_size != self.files[name].bytes:
             raise DamagedError(path, f"has {counted(status.st_size, 'bytes')} instead of {self.files[name].bytes:,}")
         return path

@@ -81,6 +81,15 @@ def read_small(path: Path, most: int = MAX_SETTINGS_BYTES) -> bytes:
     return path.read_bytes()
 
 
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"  # first bytes of the text file in place of a large file
+
+
+def is_lfs_pointer(path: Path) -> bool:
+    """Return True if a file is a Git LFS pointer: a clone without Git LFS contains it instead of a large file."""
+    with path.open("rb") as file:
+        return file.read(len(LFS_POINTER)) == LFS_POINTER
+
+
 OPENERS: dict[str, Callable[[BinaryIO], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 BEGINNINGS = {  # in bzip2, digits of pi follow the block size or, if the file is empty, digits of the square root of pi
     ".gz": re.compile(rb"\x1f\x8b\x08"),

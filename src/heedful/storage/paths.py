@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 
-from heedful.wording import either
+from heedful.wording import did_you_mean
 
 CHECK = "check the path"
 MARKS = ("heedful.lock", "manifest.json")  # are in run folders, and in folders of models and prepared data
@@ -49,7 +49,7 @@ def likely(path: Path, remedy: str = CHECK, fits: Callable[[Path], object] = os.
     if path.parts[:1] in (("http:",), ("https:",)):
         return "download it, and give the path of the file"
     if near := near_paths(path, fits):
-        return f"did you mean {either(near)}?"
+        return did_you_mean(near)
     lost = first_missing(path)
     if os.path.isfile(lost.parent):
         return f"{lost.parent} is a file, not a folder"

@@ -13,11 +13,11 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from heedful.architectures import LanguageModel
+from heedful.architectures.heads import CausalModel, LanguageModel
 from heedful.config.schema import Recipe
 from heedful.data.preparation.text import prepare_running_text
 from heedful.data.stream import TokenStream, windows
-from heedful.losses import Loss, cross_entropy, perplexity
+from heedful.losses import Loss, output_cross_entropy, perplexity
 from heedful.nn.masks import AttentionMask
 from heedful.tasks.dataset import Report
 from heedful.tasks.parts.running_text import RunningText
@@ -54,11 +54,11 @@ def collate(ids: np.ndarray, documents: np.ndarray, device: torch.device, *, cro
     return CausalBatch(inputs, targets, mask, tokens, (tokens,))
 
 
-def loss(model: LanguageModel, batch: CausalBatch, smoothing: float) -> Loss:
+def loss(model: CausalModel, batch: CausalBatch, smoothing: float) -> Loss:
     real = batch.targets != PAD
     hidden = model.hidden(batch.inputs, batch.mask)
     # (B, T, D) -> (N, D), without padding
-    return cross_entropy(hidden[real], model.output.weight, batch.targets[real], smoothing, model.output.bias)
+    return output_cross_entropy(hidden[real], model.output, batch.targets[real], smoothing)
 
 
 def scored_loss(generator: Any, batch: CausalBatch) -> tuple[Loss, ...]:
@@ -96,18 +96,18 @@ class CausalLanguageModelling(Task[CausalBatch]):
         return LanguageModel(recipe.model, len(tokenizers.source))
 
     @staticmethod
-    def use(model: LanguageModel, recipe: Recipe, tokenizers: TokenizerPair) -> "Generator":
+    def use(model: CausalModel, recipe: Recipe, tokenizers: TokenizerPair) -> "Generator":
         from heedful.predictors.generator import Generator
 
         return Generator(model, tokenizers.source, recipe.generate, recipe.data.max_length)
 
-    def loss(self, model: LanguageModel, batch: CausalBatch) -> tuple[Loss, ...]:
+    def loss(self, model: CausalModel, batch: CausalBatch) -> tuple[Loss, ...]:
         return (loss(model, batch, self.recipe.train.label_smoothing),)
 
     def summary(self, means: Sequence[Mean]) -> Scores:
         return {"loss": means[0].loss, "perplexity": perplexity(means[0].nll)}
 
-    def evaluate(self, model: LanguageModel, run: Evaluation = ALONE) -> Results | None:
+    def evaluate(self, model: CausalModel, run: Evaluation = ALONE) -> Results | None:
         """Score a model on the validation text, in windows that do not overlap: loss and perplexities.
 
         Every token is predicted once, from the tokens before it in its window, of which there are at most

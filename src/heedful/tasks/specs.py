@@ -211,6 +211,7 @@ def kind_of_model(task: str) -> str:
         "image_text_retrieval": "image-text retrieval",
         "language_model": "language",
         "masked_lm": "masked language",
+        "masked_patches": "masked-patch",
         "span_qa": "question answering",
         "word_vectors": "word vector",
     }.get(task, task.replace("_", " "))
@@ -240,7 +241,7 @@ def check_task(spec: TaskSpec, recipe: Recipe) -> None:
             f'"{architecture}" has only models of family {" or ".join(families)}; {remedy}'
         )
     if recipe.model.family not in fitting:
-        default = f', or set task, which is "{Recipe.task}" by default' if recipe.task == Recipe.task else ""
+        default = f', or another task ("{Recipe.task}" is the default)' if recipe.task == Recipe.task else ""
         raise InputError(
             f'task = "{recipe.task}" needs model.family = {learners}, but it is '
             f'"{recipe.model.family}"; set model.family = "{fitting[0]}"{default}'

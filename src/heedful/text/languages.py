@@ -4,6 +4,7 @@ import re
 from difflib import get_close_matches
 
 from heedful.errors import InputError
+from heedful.wording import did_you_mean
 
 _NAMES = """
 aa Afar, ab Abkhazian, ae Avestan, af Afrikaans, ak Akan, am Amharic, an Aragonese, ar Arabic, as Assamese,
@@ -91,5 +92,5 @@ def check_language(code: str, name: str) -> None:
     key = code.casefold()
     near = get_close_matches(key, _CODES, n=1)
     guess = SLIPS.get(key) or (_CODES[near[0]] if near else None)
-    hint = f"did you mean {guess}?" if guess else "give one such as en, de or zh"
+    hint = did_you_mean([guess]) if guess else "give one such as en, de or zh"
     raise InputError(f'{name}: "{code}" is not an ISO 639 language code; {hint}')

@@ -121,8 +121,9 @@ def replay_next_update(trainer: Trainer) -> ReplayedUpdate:
     ids = trainer.batch_indices[start : start + trainer.recipe.train.accumulate]
     batches = trainer.next_batches()
     counts = [sum(column) for column in zip(*(batch.counts for batch in batches), strict=True)]
+    divisors = step.divisors(counts, sum(batch.tokens for batch in batches))
     with measured_objective(step) as tensors:
-        losses = step.gradient(batches, number, counts, len(batches))
+        losses = step.gradient(batches, number, divisors, len(batches))
     norm = clip_gradients([parameter for parameter in step.model.parameters() if parameter.grad is not None], torch.inf)
     gradients = [measure(name, p.grad) for name, p in step.model.named_parameters() if p.grad is not None]
     replayed_batches = [

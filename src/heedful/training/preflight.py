@@ -66,7 +66,7 @@ def preflight(recipe: Recipe, folder: Path | None = None, extra: Sequence[Corpus
         if recipe.train.device not in ("auto", "cpu"):
             from heedful.machine import check_precision, choose_device
 
-            check_precision(recipe.train.precision, choose_device(recipe.train.device))
+            check_precision(recipe.train.precision, choose_device(recipe.train.device, "train.device ="))
         if recipe.train.tensorboard:
             from heedful.training.logger import tensorboard
 

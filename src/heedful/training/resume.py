@@ -27,16 +27,19 @@ from heedful.storage.atomic import named_write_errors
 from heedful.training.learning_rate import DECAYING
 from heedful.training.logger import LOG, TIMINGS, has_damaged_lines, is_as_marked
 from heedful.training.trainer_state import TrainerState
-from heedful.wording import either
+from heedful.wording import all_of, did_you_mean
 
 MAX_SHOWN = 5  # changed settings in an error message
+MAX_VALUE = 80  # characters of a value in an error message; longer values are not shown
 OUTPUT_BIAS = "output.bias"  # a run that starts from a converted model may freeze it: `loop.decided_settings`
 
 
 class ChangedSettings(InputError):
     """Error about a run that cannot resume because settings of its recipe have changed; `changes` lists them."""
 
-    changes: str
+    def __init__(self, message: str, changes: str) -> None:
+        super().__init__(message)
+        self.changes = changes
 
 
 class ResumeOptions(NamedTuple):
@@ -56,12 +59,18 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed_changes: Collectio
     reports all other changes that would affect it.
     """
     check_state(saved)
+    if recipe.task != saved.recipe.task:
+        difference = changed(str(KEYS.task), recipe.task, saved.recipe.task)
+        raise ChangedSettings(
+            f"the folder contains a run of another task: {difference}. Start a new run with a different --out",
+            difference,
+        )
     now, begun = dict(dotted(recipe_to_dict(recipe))), dict(dotted(recipe_to_dict(saved.recipe)))
     options = type(recipe.model)
     for key in allowed_changes:
         if key not in now.keys() | begun.keys():
             near = nearest(key, options)
-            hint = f"did you mean {either(near)}?" if near else "`heedful config show RECIPE` lists all keys"
+            hint = did_you_mean(near) if near else "`heedful config show RECIPE` lists all keys"
             raise InputError(f'--allow-change {key}: a recipe has no key "{key}"; {hint}')
         if isinstance(rule := resume_rule(key, options), Fixed):
             raise InputError(f"--allow-change {key}: a run cannot resume with a different {key}, because {rule.reason}")
@@ -82,7 +91,9 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed_changes: Collectio
     if problems:
         fixed = sorted(key for key in problems if isinstance(resume_rule(key, options), Fixed))
         free = " ".join(f"--allow-change {key}" for key in sorted(problems.keys() - fixed))
-        old = f"value of {' and '.join(fixed)}, which cannot change" if fixed and free else "values"
+        old = "values"
+        if fixed and free:
+            old = f"value{'s' * (len(fixed) > 1)} of {all_of(fixed)}, which cannot change"
         accept = f"{'and ' if fixed else ''}accept the {'other ' if fixed else ''}changes with {free}, " if free else ""
         shown = list(problems.values())[:MAX_SHOWN]
         more = [f"and {len(problems) - MAX_SHOWN} more"] * (len(problems) > MAX_SHOWN)
@@ -97,9 +108,7 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed_changes: Collectio
                 "Start a new run with a different --out; or, to train this one further, use its old settings with a "
                 "larger train.max_updates and --allow-change train.max_updates"
             )
-        error = ChangedSettings(message)
-        error.changes = listed
-        raise error
+        raise ChangedSettings(message, listed)
     if data_digest(recipe) != saved.state["data"]:
         raise InputError(
             "the run cannot resume: its training or validation data has changed since it was started. "
@@ -109,6 +118,8 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed_changes: Collectio
 
 
 def changed(key: str, now: object, begun: object) -> str:
+    if max(len(repr(now)), len(repr(begun))) > MAX_VALUE:
+        return f"{key} has changed since the run was started"
     old = f"the run was started with {begun!r}" if begun is not None else "the run was started without it"
     return f"{key} is {'not set' if now is None else repr(now)}, but {old}"
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from heedful.config.schema import Recipe
+from heedful.config.schema import Recipe, TransformerSettings
 from heedful.distributed.reducer import SINGLE_PROCESS, Reducer
 from heedful.losses import Loss
 from heedful.nn.named_stacks import stacks
@@ -64,8 +64,9 @@ class TrainingStep:
         self, model: nn.Module, objective: Objective, recipe: Recipe, reducer: Reducer = SINGLE_PROCESS
     ) -> None:
         self.model = model
-        self.objective = objective
         self.recipe = recipe
+        self.balances_experts = recipe.train.expert_balance > 0 and has_experts(recipe)
+        self.objective = self.balanced(objective) if self.balances_experts else objective
         self.reducer = reducer
         if reducer.mesh is None:
             self.precision = PRECISIONS[recipe.train.precision](model)
@@ -111,7 +112,7 @@ class TrainingStep:
 
         # Forward and backward pass of each batch; the gradients add up in the model's parameters.
         with passes or nullcontext():
-            losses = self.gradient(batches, number, counts, len(rows))
+            losses = self.gradient(batches, number, self.divisors(counts, tokens), len(rows))
 
         lr = learning_rate(
             self.recipe.optimizer, number, last or self.recipe.train.max_updates, self.recipe.model.d_model
@@ -122,6 +123,16 @@ class TrainingStep:
         sums = self.reducer.all_gather_in_order(torch.stack(losses).tolist() if losses else [])[:total]
         totals, nlls = torch.tensor(sums, dtype=torch.float64).sum(0).T.tolist()  # (batch, term, 2) -> 2 x (term,)
         return Update(totals, nlls, counts, tokens, lr, norm, math.isfinite(norm), self.loss_scale)
+
+    def balanced(self, objective: Objective) -> Objective:
+        """Add the balance of experts, weighted as in the recipe, to the terms of an objective."""
+        from heedful.training.expert_balance import balanced  # imported only for models with experts
+
+        return balanced(objective, self.recipe.train.expert_balance)
+
+    def divisors(self, counts: Sequence[int], tokens: int) -> Sequence[int]:
+        """Return the divisor of each term of the objective: that of the experts' balance, the last one, is `tokens`."""
+        return (*counts, tokens) if self.balances_experts else counts
 
     def gradient(self, batches: Sequence[Batch], number: int, counts: Sequence[int], total: int) -> list[Tensor]:
         """Add the gradient of update `number` to the model's parameters; return what `backward` returns for each batch.
@@ -174,7 +185,7 @@ class TrainingStep:
         loss = torch.stack([term.sum / max(divisor, 1) for term, divisor in zip(terms, counts, strict=True)]).sum()
         (loss if self.loss_scale is None else self.loss_scale.factor * loss).backward()
         self.precision.collect()
-        return torch.stack([torch.stack([term.sum.detach(), term.nll]) for term in terms])
+        return torch.stack([torch.stack([term.sum.detach(), term.nll]) for term in terms[: len(batch.counts)]])
 
     def step(self, lr: float, predictions: int) -> float:
         """Clip the gradient, a mean over `predictions`, and apply it if finite; return its norm before clipping."""
@@ -194,7 +205,7 @@ class TrainingStep:
         """Compute the gradient of one batch and discard it, to find out whether it fits into memory."""
         self.precision.replica.train()
         self.precision.refresh()
-        self.backward(batch, (0, 0), batch.counts)
+        self.backward(batch, (0, 0), self.divisors(batch.counts, batch.tokens))
         self.model.zero_grad(set_to_none=True)
 
 
@@ -292,6 +303,10 @@ PRECISIONS: dict[str, type[Precision]] = {
     "autocast": Autocast,
     "float16": Float16,
 }
+
+
+def has_experts(recipe: Recipe) -> bool:
+    return isinstance(recipe.model, TransformerSettings) and recipe.model.feed_forward == "experts"
 
 
 def compile_blocks(model: nn.Module) -> None:

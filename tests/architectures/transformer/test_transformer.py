@@ -11,7 +11,20 @@ from heedful.nn.attention import Attention
 from heedful.registry import POSITIONS
 from heedful.text.tokenizer import EOS
 
-VARIANTS = list(itertools.product(POSITIONS, ["post", "pre"], [None, 2]))
+DENSE = [
+    *(
+        {"positions": positions, "norm": norm, "kv_heads": kv_heads}
+        for positions, norm, kv_heads in itertools.product(POSITIONS, ["post", "pre"], [None, 2])
+    ),
+    *({"positions": positions, "attention": "latent"} for positions in POSITIONS),
+    {"positions": "rotary", "norm": "pre", "attention": "latent", "kv_rank": 7, "q_rank": 5, "d_rope": 4, "d_v": 3},
+]
+EXPERTS = [
+    {"feed_forward": "experts", "experts": 3, "experts_per_token": 1, "d_expert": 11},
+    {"feed_forward": "experts", "shared_experts": 1, "activation": "swiglu", "norm": "pre"},
+    {"feed_forward": "experts", "attention": "latent", "positions": "rotary", "activation": "swiglu", "bias": False},
+]
+VARIANTS = DENSE + EXPERTS
 
 
 def model(**changes):
@@ -38,9 +51,9 @@ def steps(built, source, padding_mask, target):
     return torch.stack([state.step(token) for token in target.T], dim=1)
 
 
-@pytest.mark.parametrize(("positions", "norm", "kv_heads"), VARIANTS)
-def test_decoding_with_a_cache_equals_decoding_all_at_once(positions, norm, kv_heads):
-    built = model(positions=positions, norm=norm, kv_heads=kv_heads)
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_decoding_with_a_cache_equals_decoding_all_at_once(variant):
+    built = model(**variant)
     source, target = ids(3, 7), ids(3, 11)
     padding_mask = ones(source)
     padding_mask[1, 5:] = False
@@ -76,14 +89,25 @@ def test_rms_norms_and_gates_decode_with_a_cache_too(norm):
     )
 
 
-@pytest.mark.parametrize(("positions", "norm", "kv_heads"), VARIANTS)
-def test_future_tokens_do_not_matter(positions, norm, kv_heads):
-    built = model(positions=positions, norm=norm, kv_heads=kv_heads)
+@pytest.mark.parametrize("variant", DENSE, ids=str)
+def test_future_tokens_do_not_matter(variant):
+    built = model(**variant)
     source, target = ids(3, 7), ids(3, 11)
     other = target.clone()
     other[:, 5:] = ids(3, 6)
     first, second = (built(source, ones(source), y, ones(y)) for y in (target, other))
     assert torch.equal(first[:, :5], second[:, :5])
+    assert not torch.allclose(first[:, 5:], second[:, 5:])
+
+
+@pytest.mark.parametrize("variant", EXPERTS, ids=str)
+def test_future_tokens_change_the_number_of_rows_of_an_expert_and_so_no_more_than_the_rounding(variant):
+    built = model(**variant)
+    source, target = ids(3, 7), ids(3, 11)
+    other = target.clone()
+    other[:, 5:] = ids(3, 6)
+    first, second = (built(source, ones(source), y, ones(y)) for y in (target, other))
+    torch.testing.assert_close(first[:, :5], second[:, :5], atol=1e-5, rtol=1e-5)
     assert not torch.allclose(first[:, 5:], second[:, 5:])
 
 
@@ -97,10 +121,10 @@ def test_an_encoder_may_be_blind_to_the_end_of_the_source():
     assert not torch.allclose(built(ended, ones(ended), target, ones(target)), want)
 
 
-@pytest.mark.parametrize(("positions", "norm", "kv_heads"), VARIANTS)
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_padding_does_not_matter(positions, norm, kv_heads, side):
-    built = model(positions=positions, norm=norm, kv_heads=kv_heads)
+def test_padding_does_not_matter(variant, side):
+    built = model(**variant)
     source, target = ids(3, 7), ids(3, 5)
     want = built(source, ones(source), target, ones(target))
 

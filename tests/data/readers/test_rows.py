@@ -65,7 +65,7 @@ def test_quoted_cells_hold_commas_quotes_and_line_ends_and_rows_know_their_first
         ("a.csv", 'one,1\n"two,2\n3,4\n', r"a\.csv, line 2: not valid CSV"),
         ("a.csv", 'one,1\n"two"2,3\n', r"line 2: not valid CSV"),
         pytest.param("a.csv", "x" * 200_003 + ",1\n", "line 1: not valid CSV.*.jsonl for very long texts", id="long"),
-        ("a.csv", "one\ntwo\n", r"line 1: has 1 column, but column 2 is needed; columns are separated by commas"),
+        ("a.csv", "one\ntwo\n", r"line 1: has 1 column, but 2 are needed .*; columns are separated by commas"),
         ("a.csv.gz", "one\t1\n", r"line 1: has 1 column.*separated by commas"),
         ("a.tsv", "one,1\n", r"line 1: has 1 column.*separated by tabs"),
         ("a.csv", b"one,1\ntw\xff,2\n", r"a\.csv, line 2, byte 3"),

@@ -49,6 +49,7 @@ KINDS = [
     {"norm": "pre", "normalization": "rms", "positions": "alibi", "activation": "swiglu"},
     {"positions": "relative", "embedding_norm": True, "kv_heads": 3},
     {"positions": "learned", "attention_bias": False},
+    {"norm": "pre", "positions": "rotary", "attention": "latent", "d_rope": 4, "feed_forward": "experts"},
 ]
 
 
@@ -77,7 +78,8 @@ def test_every_tap_keeps_a_tensor_and_the_output_stays_the_same(ready):
 def test_outside_attention_recording_changes_no_bit(ready):
     model, run = ready
     expected = run()
-    with recording(model, ["*.resid", "*.out", "*.norm", "*.h", "*.in"]) as found:
+    inside = [name for name in taps(model) if name.endswith((".h", ".gate"))]
+    with recording(model, ["*.resid", "*.out", "*.norm", *inside, "*.in"]) as found:
         assert torch.equal(run(), expected)
     assert found
 
@@ -96,7 +98,7 @@ def test_attention_is_the_formula_of_what_is_recorded(ready):
         shared = HEADS // len(k)
         for head in range(HEADS):
             key, value = k[head // shared], v[head // shared]
-            expected = torch.stack([(key * row).sum(1) / 10**0.5 for row in q[head]])
+            expected = torch.stack([(key * row).sum(1) / len(row) ** 0.5 for row in q[head]])
             assert_close(score[head], expected, atol=1e-6, rtol=1e-5)
             weights = torch.softmax(expected + bias[head % len(bias)], dim=-1)
             assert_close(attn[head], weights, atol=1e-6, rtol=1e-5)
@@ -104,6 +106,25 @@ def test_attention_is_the_formula_of_what_is_recorded(ready):
         layer: Any = taps(model)[f"{name}.out"].module.get_submodule("out")
         projected = torch.nn.functional.linear(z.transpose(0, 1).flatten(1).float(), layer.weight, layer.bias)
         assert_close(out.float(), projected, atol=1e-6, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_a_mixture_of_experts_keeps_the_weight_of_each_expert_for_each_token():
+    model, run = translator(feed_forward="experts", experts=7, experts_per_token=3)
+    with recording(model, ["*.ffn.gate"]) as found:
+        run()
+    assert [axis.name for axis in taps(model)["enc.0.ffn.gate"].axes] == ["token", "expert"]
+    for gates in found.values():
+        assert ((gates > 0).sum(-1) == 3).all()
+        assert_close(gates.sum(-1), torch.ones(gates.shape[:2]))
+
+    def only_the_first(gates):
+        return torch.zeros_like(gates).index_fill(-1, torch.tensor([0]), 1.0)
+
+    network = model.get_submodule("encoder.blocks.0.feed_forward.experts.0")
+    with recording(model, ["enc.0.ffn.norm", "enc.0.ffn.in", "enc.0.ffn.out"], {"*.ffn.gate": only_the_first}) as found:
+        run()
+    assert_close(found["enc.0.ffn.out"], network(found["enc.0.ffn.in"]))
 
 
 @torch.no_grad()

@@ -163,7 +163,7 @@ def test_every_label_belongs_to_a_row(translator):
 
 
 def test_names_that_are_near_are_told(translator):
-    with pytest.raises(KeyError, match=r"is not in this trace; did you mean dec\.\d\.cross\.attn, ") as caught:
+    with pytest.raises(KeyError, match=r'is not in this trace; did you mean "dec\.\d\.cross\.attn", ') as caught:
         trace(translator, TEXT)["dec.9.cross.attn"]
     assert len(str(caught.value)) < 200
 

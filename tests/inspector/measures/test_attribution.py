@@ -28,6 +28,7 @@ SHAPES = {
     "rms post": replace(SHAPE, norm="post", normalization="rms"),
     "bare": replace(SHAPE, norm="pre", bias=False, attention_bias=False, positions="none"),
     "no norms": replace(SHAPE, norm="none", scale_scores=False, activation="identity"),
+    "deepseek's": replace(SHAPE, norm="pre", positions="rotary", attention="latent", d_rope=4, feed_forward="experts"),
     "bert's": replace(SHAPE, norm="post", embedding_norm=True, output_bias=True, activation="gelu", d_v=5),
 }
 
@@ -111,7 +112,9 @@ def test_a_part_is_what_the_logit_loses_if_nothing_else_changes(subject):
             continue
         sublayer: Any = there[f"{name}.out"].module
         if name.endswith("ffn"):
-            vector = torch.from_numpy(seen[f"{name}.h"].values[place]) @ sublayer.down.weight.T
+            vector = torch.from_numpy(seen[f"{name}.out"].values[place])
+            if f"{name}.h" in seen:
+                vector = torch.from_numpy(seen[f"{name}.h"].values[place]) @ sublayer.down.weight.T
             expected = {(name, "hidden", None): vector}
         else:
             z = torch.from_numpy(seen[f"{name}.z"].values[:, place])

@@ -238,7 +238,7 @@ def test_a_diverged_system_says_so(compare, monkeypatch):
         (["b:data.valid.source=test.src", "b:data.valid.target=test.tgt"], "validation text or tokenizer differ"),
         (["b:data.test.source=valid.src", "b:data.test.target=valid.tgt"], "its test set (data.test) differs from"),
         (["b:task=text_to_text"], 'its task is "text_to_text", but that of a is "translation"'),
-        (["b:model.d_modle=7"], "did you mean model.d_model"),
+        (["b:model.d_modle=7"], 'did you mean "model.d_model"'),
     ],
 )
 def test_systems_with_other_data_are_refused(compare, monkeypatch, settings, words):
@@ -297,6 +297,20 @@ def test_a_trained_run_and_a_trained_model_are_loaded(compared, compare, tmp_pat
 def test_nothing_to_compare_is_refused(compare):
     with pytest.raises(InputError, match=r"none of these systems can be compared\n  a: .*no such recipe"):
         compare("a=HERE/no.toml")
+
+
+def test_a_folder_of_data_and_the_folder_of_a_run_are_refused(compare, tmp_path):
+    (tmp_path / "texts").mkdir()
+    with pytest.raises(InputError, match=r"texts: contains neither a recipe \(config\.toml\) nor a model"):
+        compare("a=HERE/texts", "b=HERE/toy.toml")
+    (tmp_path / "out/checkpoints").mkdir(parents=True)
+    with pytest.raises(InputError, match="out: contains a run, not a comparison; choose another folder"):
+        compare("a=HERE/toy.toml")
+
+
+def test_the_problems_of_a_system_are_indented_below_its_name(compare):
+    with pytest.raises(InputError, match=r"\n  a: 2 problems .*\n    data\.train\.0\.source"):
+        compare("a=HERE/toy.toml", settings=("data.train.0.source=no", "data.valid.source=no"))
 
 
 def test_minutes_end_a_training_and_count_what_was_spent(compare, tmp_path):

@@ -12,7 +12,7 @@ import toy_media
 import toy_retrieval
 import toy_tasks
 from heedful.cli import app
-from heedful.cli.plan import advice
+from heedful.cli.plan import advice, plan_lines
 from heedful.config.load import load_preset, make_recipe
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
@@ -249,3 +249,13 @@ def test_a_classifier_is_planned_from_the_data_that_a_run_prepared(task: str, tm
     resolved = kind.dataset.reader.resolve(recipe)
     model = kind.build(resolved, kind.prepare(resolved, tmp_path / "data", str).tokenizers)
     assert plan.parameters == sum(parameter.numel() for parameter in model.parameters())
+
+
+def test_a_plan_names_the_parameters_that_compute_a_token() -> None:
+    plan = planned(changes={"model.feed_forward": "experts", "model.experts": 5, "model.experts_per_token": 2})
+    expert = 2 * 14 * 31 + 31 + 14
+    assert plan.parameters - plan.active == 3 * 3 * expert
+    assert f"{plan.active:,} ({plan.active / plan.parameters:.2%})" in "\n".join(plan_lines(plan))
+    dense = planned()
+    assert dense.active == dense.parameters
+    assert "active" not in "\n".join(plan_lines(dense))

@@ -7,9 +7,10 @@ from heedful.architectures import weights
 from heedful.config.load import make_recipe
 from heedful.config.schema import Recipe
 from heedful.machine.speed import count_flops
+from heedful.nn.paper import CPU, GPU
 from heedful.optim import optimizer_tensors
 from heedful.tools.plan.data import PlannedBatches, batches_of
-from heedful.tools.plan.update import CPU, GPU, UpdateOnPaper
+from heedful.tools.plan.update import UpdateOnPaper
 from heedful.training.training_step import TrainingStep
 
 LENGTH = 11
@@ -33,6 +34,17 @@ ARCHITECTURES = {
         "model.segments": 2,
     },
     "GPT": {**TRANSFORMER, "task": "language_model", "model.family": "decoder", "model.decoder_layers": 3},
+    "GPT of latents and experts": {
+        **TRANSFORMER,
+        "task": "language_model",
+        "model.family": "decoder",
+        "model.decoder_layers": 2,
+        "model.positions": "rotary",
+        "model.attention": "latent",
+        "model.feed_forward": "experts",
+        "model.experts": 3,
+        "model.shared_experts": 1,
+    },
     "LSTM": {"model.architecture": "recurrent", "model.d_model": 14},
     "GRU language model": {
         "task": "language_model",

@@ -75,6 +75,8 @@ class GatedConvolution(nn.Module):
     both factors (Gehring et al. 2017, section 3.5).
     """
 
+    parameter_kind = "convolutions"
+
     def __init__(self, config: ConvolutionalConfig) -> None:
         super().__init__()
         self.size = config.kernel_size

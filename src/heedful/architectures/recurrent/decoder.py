@@ -28,6 +28,8 @@ class AdditiveScore(nn.Module):
     Luong et al. (2015, formula 8) call it "concat": W and U are the halves of one matrix.
     """
 
+    parameter_kind = "cross-attention"
+
     def __init__(self, size: int) -> None:
         super().__init__()
         self.query = nn.Linear(size, size, bias=False)
@@ -44,6 +46,8 @@ class AdditiveScore(nn.Module):
 
 class DotScore(nn.Module):
     """Dot-product attention score q . k, without parameters (Luong et al. 2015, formula 8, "dot")."""
+
+    parameter_kind = "cross-attention"
 
     def __init__(self, size: int) -> None:
         super().__init__()

@@ -44,6 +44,8 @@ class Bridge(nn.Module):
     Hidden states pass through tanh (Bahdanau et al. 2015, appendix A.2.2), but the memory cells of an LSTM do not.
     """
 
+    parameter_kind = "bridge"
+
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__()
         vectors = 2 if config.cell == "lstm" else 1

@@ -136,6 +136,29 @@ FEED_FORWARDS: dict[str, type[FeedForward] | type[SwiGLU]] = {
 }
 
 
+def dense(config: ModelConfig) -> FeedForward | SwiGLU:
+    """Create a single feed-forward network, which computes every token."""
+    return FEED_FORWARDS[config.activation](config)
+
+
+def experts(config: ModelConfig) -> nn.Module:
+    """Create a mixture of such networks, each of which computes only some tokens."""
+    from heedful.nn.experts import MixtureOfExperts  # imported only for recipes that name it
+
+    return MixtureOfExperts(config, dense)
+
+
+def latent_attention(config: ModelConfig) -> Attention:
+    """Create self-attention whose keys and values, of all heads, are projections of one vector per token."""
+    from heedful.nn.latent_attention import LatentAttention
+
+    return LatentAttention(config)
+
+
+FEED_FORWARD_KINDS: dict[str, Callable[[ModelConfig], nn.Module]] = {"dense": dense, "experts": experts}
+SELF_ATTENTIONS: dict[str, Callable[[ModelConfig], Attention]] = {"multi_head": Attention, "latent": latent_attention}
+
+
 def self_attend(
     attention: Attention, x: Float[Tensor, "B T D"], inputs: SelfAttentionInputs, cache: Cache
 ) -> Float[Tensor, "B T D"]:
@@ -152,8 +175,8 @@ class Block(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         residual = RESIDUALS[config.norm]
-        self.self_attention, self.self_residual = Attention(config), residual(config)
-        self.feed_forward, self.feed_residual = FEED_FORWARDS[config.activation](config), residual(config)
+        self.self_attention, self.self_residual = SELF_ATTENTIONS[config.attention](config), residual(config)
+        self.feed_forward, self.feed_residual = FEED_FORWARD_KINDS[config.feed_forward](config), residual(config)
 
     def forward(
         self, x: Float[Tensor, "B T D"], inputs: SelfAttentionInputs, cache: Cache = NO_CACHE
@@ -169,9 +192,9 @@ class DecoderBlock(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         residual = RESIDUALS[config.norm]
-        self.self_attention, self.self_residual = Attention(config), residual(config)
+        self.self_attention, self.self_residual = SELF_ATTENTIONS[config.attention](config), residual(config)
         self.cross_attention, self.cross_residual = Attention(config), residual(config)
-        self.feed_forward, self.feed_residual = FEED_FORWARDS[config.activation](config), residual(config)
+        self.feed_forward, self.feed_residual = FEED_FORWARD_KINDS[config.feed_forward](config), residual(config)
 
     def forward(
         self,

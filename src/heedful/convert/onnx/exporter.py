@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.architectures.model import load_weights
-from heedful.config.schema import Recipe
+from heedful.config.schema import ModelConfig, Recipe
 from heedful.convert.exporter import Exporter
 from heedful.convert.model import Model, check_empty, count_values
 from heedful.convert.onnx.comparison import TITLE, compare_outputs
@@ -46,7 +46,6 @@ def write(model: Model, folder: Path, precision: str) -> int:
         RunError: The folder cannot be written, or a graph differs from the model.
     """
     check_empty(folder)
-    check_exportable(model.recipe)
     check_packages()
     graphs = graphs_of(model)
     with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
@@ -70,18 +69,24 @@ def example(recipe: Recipe) -> str:
     return (Path(__file__).parent / "examples" / f"{name}.py").read_text(encoding="utf-8")
 
 
-def check_exportable(recipe: Recipe) -> None:
+def reject_recipe(recipe: Recipe) -> None:
     if recipe.task not in EXAMPLES:
         raise InputError(
-            f'the model "{recipe.name}" cannot be exported to ONNX: its task is "{recipe.task}"; the export supports '
-            f"{', '.join(EXAMPLES)}"
+            f'cannot be exported to ONNX: its task is "{recipe.task}"; the export supports {", ".join(EXAMPLES)}'
         )
     architecture = recipe.model.architecture
     if architecture not in ARCHITECTURES:
         raise InputError(
-            f'the model "{recipe.name}" cannot be exported to ONNX: its architecture is "{architecture}", whose graph '
-            f"depends on the padding of its inputs; the export supports {', '.join(ARCHITECTURES)}"
+            f'cannot be exported to ONNX: its architecture is "{architecture}", whose graph depends on the padding of '
+            f"its inputs; the export supports {', '.join(ARCHITECTURES)}"
         )
+    for key in ("attention", "feed_forward"):
+        value = getattr(recipe.model, key, None)
+        if value in ("latent", "experts"):
+            raise InputError(
+                f'cannot be exported to ONNX: its model.{key} is "{value}"; the export supports only '
+                f'"{getattr(ModelConfig, key)}"'
+            )
 
 
 def check_packages() -> None:
@@ -127,4 +132,11 @@ def write_tokenizers(model: Model, folder: Path) -> None:
         to_hugging_face(tokenizers.target, folder / "target", family, recipe.data.max_length)
 
 
-EXPORTER = Exporter(title=TITLE, writer=write, precisions=PRECISIONS, compare=compare_outputs, architecture=None)
+EXPORTER = Exporter(
+    title=TITLE,
+    writer=write,
+    check=lambda model: reject_recipe(model.recipe),
+    precisions=PRECISIONS,
+    compare=compare_outputs,
+    architecture=None,
+)

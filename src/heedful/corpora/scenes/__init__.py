@@ -15,10 +15,15 @@ from heedful.corpora.scenes.grammar import draw
 from heedful.corpora.scenes.sentence import ROLES, ScenePair, Sentence, align, sentence
 from heedful.errors import InputError
 
-__all__ = ["LANGUAGES", "ROLES", "ScenePair", "Sentence", "generate", "pair", "split"]
+__all__ = ["LANGUAGES", "ROLES", "ScenePair", "Sentence", "check_languages", "generate", "pair", "split"]
 
 LANGUAGES = {"en-de": german, "en-zh": chinese}
 LENGTHS = range(4, 21)  # number of English words, including punctuation
+
+
+def check_languages(languages: str) -> None:
+    if languages not in LANGUAGES:
+        raise InputError(f'unknown language pair "{languages}"; choose {" or ".join(LANGUAGES)}')
 
 
 def pair(languages: str, seed: int, index: int) -> ScenePair:
@@ -26,8 +31,7 @@ def pair(languages: str, seed: int, index: int) -> ScenePair:
 
     The English sentence does not depend on the languages: en-de and en-zh have the same scenes.
     """
-    if languages not in LANGUAGES:
-        raise InputError(f'unknown language pair "{languages}"; choose {" or ".join(LANGUAGES)}')
+    check_languages(languages)
     target = LANGUAGES[languages]
     rng = random.Random(f"scenes {seed} {index}")
     while True:

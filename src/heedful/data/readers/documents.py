@@ -25,7 +25,7 @@ from heedful.data.readers.files import (
 )
 from heedful.errors import InputError
 from heedful.storage.paths import near_paths
-from heedful.wording import either
+from heedful.wording import did_you_mean, either
 
 CLOSING = "\"'”’»)\\]」』）》】〉"
 OPENING = "\"'“‘«(\\[「『（《【〈¿¡*_—–-"
@@ -170,8 +170,8 @@ def check_files(corpus: CorpusConfig, data: DataConfig) -> None:
     if missing := {field: path for field, path in paths if not path.exists()}:
         paths = corpus_files(corpus, data)
         similar = {path: [other for other in near_paths(path, os.path.isfile) if other not in paths] for path in paths}
-        near = [other for path in missing.values() for other in similar[path][:1]]
-        hint = f"did you mean {', '.join(os.path.relpath(path, data.root) for path in near)}?" if near else ""
+        near = dict.fromkeys(other for path in missing.values() for other in similar[path][:1])
+        hint = did_you_mean(os.path.relpath(path, data.root) for path in near) if near else ""
         table = _key_of(corpus, data)
         names = ", ".join(f'{table}{field} = "{getattr(corpus, field)}"' for field in missing)
         files, what = ("files", "the names") if len(missing) > 1 else ("file", "the name")

@@ -182,6 +182,12 @@ def rows_of_table(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[Raw
             continue
         if columns is None:
             width = len(cells)
+            if width < len(fields.names):
+                raise InputError(
+                    f"{path}, line {line}: has {counted(width, 'columns')}, but {len(fields.names)} are needed "
+                    f"({', '.join(fields.names)}); columns are separated by {separator_of(path, bad_utf8)}. Give a "
+                    "table with these columns"
+                )
             columns, is_header = _columns(cells, fields.names, path)
             if is_header:
                 continue

@@ -140,6 +140,11 @@ def read_tagged(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
 def _sentences(corpus: CorpusConfig, data: DataConfig) -> Iterator[list[Word]]:
     """Yield sentences, in which an empty word stands for a line with bad UTF-8 that is to be skipped."""
     path = corpus_files(corpus, data)[0]
+    if ending_of(path) in (".jsonl", ".json"):
+        raise InputError(
+            f"{path}: is a JSON file, but tagging reads a word and its tag on each line (CoNLL); if it has lists of "
+            f"words and tags, `heedful init {path}` converts it"
+        )
     sentence: list[Word] = []
     bare = ""  # the first tag of the file if it has no prefix: then no other tag may have one; otherwise empty
     is_first = True

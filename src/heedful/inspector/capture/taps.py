@@ -5,6 +5,7 @@
     enc.0.self.score .bias .attn .z          q k^T / sqrt(K); attention bias; attention weights; output of each head
     enc.0.self.in .norm .out .resid          residual stream before; normalised; sublayer output; stream after
     enc.0.ffn.in .norm .h .out .resid        likewise for the feed-forward network; .h is after the activation
+    enc.0.ffn.gate                           instead of .h in a mixture of experts: the weight of each expert, or 0
     enc.norm logits                          after the final norm; before the softmax over the vocabulary
 
 A recurrent model has instead
@@ -35,6 +36,7 @@ from torch import Tensor, nn
 
 from heedful.architectures import Model
 from heedful.nn.attention import Attention
+from heedful.nn.experts import MixtureOfExperts
 from heedful.nn.named_stacks import NamedConvolutionalStack, NamedRecurrentStack, NamedStack
 
 STREAM = ("token", "d_model")
@@ -140,6 +142,8 @@ def _of_stack(side: NamedStack) -> Iterator[tuple[str, Tap]]:
                 yield from (
                     (f"{name}.{inner}", Tap(module, inner, _axes(axes, line))) for inner, axes in KERNEL.items()
                 )
+            elif isinstance(module, MixtureOfExperts):
+                yield f"{name}.gate", Tap(module.gate, "output", _axes(("token", "expert"), line))
             else:
                 yield f"{name}.h", Tap(module.get_submodule("down"), "input", _axes(("token", "d_ff"), line))
             yield f"{name}.out", Tap(module, "output", stream)

@@ -22,7 +22,7 @@ from heedful.inspector.capture.sources import Input, Pieces
 from heedful.inspector.capture.taps import Axis, taps
 from heedful.predictors.generator import Generator
 from heedful.storage.written_files import own_file
-from heedful.wording import counted, either
+from heedful.wording import counted, did_you_mean
 
 
 class Encoding(NamedTuple):
@@ -126,7 +126,7 @@ class Trace(Mapping[str, Recorded]):
     def __getitem__(self, name: str) -> Recorded:
         if name not in self.tensors:
             near = get_close_matches(str(name), self)
-            hint = f"did you mean {either(near)}?" if near else f"list(trace) lists all {counted(len(self), 'tensors')}"
+            hint = did_you_mean(near) if near else f"list(trace) lists all {counted(len(self), 'tensors')}"
             raise KeyError(f"{name} is not in this trace; {hint}")
         axes, values = self.axes[name], self.tensors[name]
         labels = []

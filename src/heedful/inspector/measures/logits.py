@@ -31,6 +31,7 @@ from heedful.errors import InputError
 from heedful.inspector.capture.taps import SUBLAYERS
 from heedful.inspector.capture.trace import Trace
 from heedful.nn.attention import Attention
+from heedful.nn.experts import MixtureOfExperts
 from heedful.nn.named_stacks import NamedStack
 
 
@@ -167,6 +168,9 @@ class Walk:
     def _sublayer(self, name: str, sublayer: Any, residual: nn.Module) -> Iterator[Part]:
         if isinstance(residual, PostNorm):
             yield from self._norm(name, residual.norm, self._at(f"{name}.in") + self._at(f"{name}.out"))
+        if isinstance(sublayer, MixtureOfExperts):  # each token has other last matrices
+            yield Part(name, "hidden", float(self.direction @ self._at(f"{name}.out")))
+            return
         # The last matrix W of the sublayer is linear: the direction before it is W^T times the direction after it.
         last = sublayer.out if isinstance(sublayer, Attention) else sublayer.down
         if last.bias is not None:

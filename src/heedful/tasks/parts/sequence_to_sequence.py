@@ -26,7 +26,7 @@ from heedful.data.batches import assemble, encode_with_bpe_dropout
 from heedful.data.lexical_table import lexical_table
 from heedful.data.preparation.pairs import PreparedPairs, prepare_pairs
 from heedful.data.stores import PairStore
-from heedful.losses import Loss, cross_entropy, perplexity
+from heedful.losses import Loss, output_cross_entropy, perplexity
 from heedful.metrics.texts import Texts
 from heedful.predictors.outputs import CutOutputs
 from heedful.predictors.predictor import AnyPredictor
@@ -38,7 +38,7 @@ from heedful.tasks.task import ALONE, Evaluation, Mean, Results, Scores, Task
 from heedful.text.shortlist import Shortlist, always_allowed
 from heedful.text.tokenizer import BOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
-from heedful.wording import were
+from heedful.wording import part_of, were
 
 # The length limit of outputs is the length that this share of the training texts does not exceed (the rest may be
 # mistakes), times a margin, because other texts may be a little longer.
@@ -95,7 +95,7 @@ def loss(model: SourceToTarget, batch: PairBatch, smoothing: float) -> Loss:
     # Teacher forcing: the decoder reads the reference, shifted by one, and all tokens are predicted at once.
     hidden = model.hidden(batch.source, batch.source_padding_mask, batch.target_in, batch.target_padding_mask)
     real = batch.target_padding_mask  # (B, T, D) -> (N, D), without padding
-    return cross_entropy(hidden[real], model.output.weight, batch.target_out[real], smoothing, model.output.bias)
+    return output_cross_entropy(hidden[real], model.output, batch.target_out[real], smoothing)
 
 
 class Pairs(Dataset[PairBatch]):
@@ -214,13 +214,14 @@ class SequenceToSequence(Task[PairBatch]):
         cut = CutOutputs()
         for output in outputs:
             cut.count(output.complete)
-        if line := cut.line(self.recipe.decode, model.max_target_positions(), in_training=not run.is_test):
+        option = "--max-extra" if run.is_test else "decode.max_extra"
+        if line := cut.line(self.recipe.decode, model.max_target_positions(), option, in_training=not run.is_test):
             run.warn(line)
         if truncated := sum(output.truncated for output in outputs):
             limit = Translator(model, self.tokenizers, self.recipe.decode).longest_source - 1
             run.warn(
-                f"{truncated:,} of {len(outputs):,} texts {were(truncated)} truncated to the {limit:,} tokens that the "
-                "model reads"
+                f"{part_of(truncated, len(outputs), 'texts')} {were(truncated)} truncated to the {limit:,} tokens that "
+                "the model reads"
             )
 
         texts = texts_of([output.text for output in outputs], references, self.recipe, self.tokenizers)

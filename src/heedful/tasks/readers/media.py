@@ -56,7 +56,7 @@ class LabelledFileReader(MediaReader):
 def class_number(file: MediaFile, corpus: CorpusConfig, recipe: Recipe) -> int:
     """Return the number of a file's class, from 0, after checking its label."""
     is_piece = file.line is not None and corpus.part != WHOLE
-    check_label(file.target, recipe.data.labels, file.place(corpus), is_piece=is_piece)
+    check_label(file.target, recipe.data, file.place(corpus), is_piece=is_piece)
     return recipe.data.labels.index(file.target)
 
 

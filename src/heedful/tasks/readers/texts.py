@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import ClassVar
 
-from heedful.config.schema import CorpusConfig, Recipe
+from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.preparation.pairs import check_examples, check_pairs, some_pairs
 from heedful.data.preparation.prepared_data import at_least_one
 from heedful.data.readers.corpus import WHOLE, SentencePair, read_pairs, read_replies
@@ -90,7 +90,7 @@ class LabelledTextReader(TextReader):
 def check_example(corpus: CorpusConfig, recipe: Recipe, example: Example) -> Example:
     """Return an example after checking that its label is one of the classes in `data.labels`."""
     where = f"{corpus.target or corpus.source}, line {example.line}"
-    check_label(example.label, recipe.data.labels, where, is_piece=corpus.part != WHOLE)
+    check_label(example.label, recipe.data, where, is_piece=corpus.part != WHOLE)
     return example
 
 
@@ -149,7 +149,7 @@ class TaggedReader(TextReader):
 def checked_tags(sentence: Tagged, corpus: CorpusConfig, recipe: Recipe) -> list[str]:
     """Check that the tags of a sentence are in `data.labels`, and return them in the scheme of these labels."""
     for tag in sorted(set(sentence.tags)):
-        check_label(tag, recipe.data.labels, f"{corpus.source}, sentence at line {sentence.line}")
+        check_label(tag, recipe.data, f"{corpus.source}, sentence at line {sentence.line}")
     return with_beginnings(sentence.tags, recipe.data.labels)
 
 
@@ -172,16 +172,18 @@ class QuestionReader(TextReader):
             yield from (question.question for question in questions)
 
 
-def check_label(label: str, labels: tuple[str, ...], where: str, *, is_piece: bool = False) -> None:
+def check_label(label: str, data: DataConfig, where: str, *, is_piece: bool = False) -> None:
     """Check that the label of an example is one of a task's classes or tags; `where` locates it in the error message.
 
     `is_piece` is True if `part` selects only some rows of the table with the example.
     """
-    if label not in labels:
+    if label not in data.labels:
+        # A trained model, whose test set is read without training data, has its classes for good.
+        remedy = "remove the example, or add the label to data.labels" if data.train else "or remove the example"
         sorted_rows = "; if the rows are sorted by class, shuffle them, because `part` selects consecutive rows"
         raise InputError(
-            f"{where}: the label {label!r} is not in data.labels ({', '.join(labels)}); fix it, remove the "
-            f"example, or add the label to data.labels{sorted_rows * is_piece}"
+            f"{where}: the label {label!r} is not in data.labels ({', '.join(data.labels)}); fix it, "
+            f"{remedy}{sorted_rows * is_piece}"
         )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from heedful.checkpoint import claim, find_model
+from heedful.checkpoint.run_layout import CHECKPOINTS
 from heedful.config.schema import Recipe
 from heedful.data.preparation.prepared_data import text_digest
 from heedful.errors import HeedfulError, InputError
@@ -39,7 +40,7 @@ class Entry:
     @property
     def failure(self) -> str:
         prefix = f"{self.system.name}: "
-        return f"{prefix}{str(self.error).removeprefix(prefix)}"
+        return f"{prefix}{str(self.error).removeprefix(prefix)}".replace("\n", "\n  ")
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ class ComparisonRun:
         self.prepared: Path | None = None  # the folder of prepared data; None if no system is trained here
 
     def run(self) -> Outcome:
+        if (self.out / CHECKPOINTS).is_dir():
+            raise InputError(f"--out {self.out}: contains a run, not a comparison; choose another folder")
         with claim(self.out):
             self.check()
             # Nothing is trained until all systems can be compared.

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from bisect import bisect
 from collections import Counter
 from collections.abc import Sequence
@@ -222,6 +223,10 @@ class System:
 
             remedy = f"give a TOML file, a folder with {FILE}, or a run or model folder"
             raise InputError(f"{self.source}: no such recipe; {likely(self.source, remedy, is_system)}")
+        if self.is_model and model_in(self.source) is None:
+            raise InputError(
+                f"{self.source}: contains neither a recipe ({FILE}) nor a model; give a folder that contains one"
+            )
         if not self.is_model:
             return load_recipe(self.source, self.overrides, data)
         if self.overrides:
@@ -248,7 +253,10 @@ def parse_systems(arguments: Sequence[str], settings: Sequence[str]) -> list[Sys
         absolute = Path(argument).absolute()
         name = absolute.parent.name if absolute.name == FILE else absolute.name.removesuffix(".toml")
         if not re.fullmatch(NAME, name):
-            raise InputError(f"{argument}: give this system a name of letters and digits, as in my-name={argument}")
+            source = argument if Path(argument).exists() else argument.rpartition("=")[2]
+            raise InputError(
+                f"{argument}: give this system a name of letters and digits, as in {shlex.quote(f'my-name={source}')}"
+            )
         systems.append(System(name, located(argument)))
     counts = Counter(system.name for system in systems)
     if twice := [name for name, count in counts.items() if count > 1]:

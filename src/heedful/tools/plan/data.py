@@ -19,6 +19,7 @@ from heedful.data.readers.files import decode_lines, open_bytes
 from heedful.data.stores import PairStore
 from heedful.data.stream import TokenStream
 from heedful.errors import InputError
+from heedful.nn.paper import CPU
 from heedful.storage.paths import no_folder
 from heedful.tasks import Task, find_task
 from heedful.tasks.language_model import TextWindows
@@ -27,7 +28,6 @@ from heedful.tasks.model_size import SizeOnly, vocabulary_sizes
 from heedful.tasks.parts.sequence_to_sequence import Pairs
 from heedful.tasks.task import Batch
 from heedful.text.tokenizer_pair import TokenizerPair
-from heedful.tools.plan.update import CPU
 
 TOKEN = 7  # any id of a real token
 SENTENCE = 32  # tokens per sentence in the passages for BERT

@@ -6,17 +6,19 @@ from pathlib import Path
 
 import torch
 
+from heedful.architectures.parameters import count_inactive
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.machine import choose_precision
 from heedful.machine.memory import total_memory
 from heedful.machine.process import preserve_rng_state
 from heedful.machine.speed import matmul_speed
+from heedful.nn.paper import CPU as CPU_DEVICE
+from heedful.nn.paper import GPU
 from heedful.tasks import import_spec
 from heedful.tasks.specs import check_task
 from heedful.tools.plan.data import DataVolume, PlannedBatches, batches_of, data_volume
-from heedful.tools.plan.update import CPU as CPU_DEVICE
-from heedful.tools.plan.update import GPU, Memory, UpdateOnPaper
+from heedful.tools.plan.update import Memory, UpdateOnPaper
 from heedful.training.warm_start import with_lora
 from heedful.wording import counted, either
 
@@ -149,6 +151,7 @@ class Plan:
     name: str
     shape: str
     parameters: int
+    active: int  # number of parameters that compute a token: without the experts that it does not use
     trained: int  # number of parameters that are trained
     precision: str
     gpus: int
@@ -204,6 +207,7 @@ def make_plan(recipe: Recipe, hardware: Hardware, prepared: Path | None = None) 
         name=recipe.name,
         shape=recipe.model.shape(),
         parameters=parameters,
+        active=parameters - count_inactive(update.model),
         trained=sum(parameter.numel() for parameter in update.trained),
         precision=recipe.train.precision,
         gpus=hardware.gpus,

@@ -113,32 +113,39 @@ def check_documents(folder: Path, bad_utf8: BadUtf8) -> None:
     files = [file for file in visible_files(folder) if not ABOUT.search(file.name)]
     texts = [file for file in files if ending_of(file) in ENDINGS and ending_of(file) != ".json"]
     others = [file for file in files if ending_of(file) in (*DATA, *PACKED) and file not in texts]
-    as_text = f"To train a language model on the texts in the folder, run: heedful init {folder} --task language_model"
+    as_text = (
+        f". To train a language model on the texts in the folder, run: heedful init {folder} --task language_model"
+        if texts
+        else ""
+    )
     for file in texts:
         if ending_of(file) not in READERS and (shape := shape_of(file, bad_utf8)):
             remedy = shape.remedy or f"give one such file alone, as in: heedful init {file}"
-            raise InputError(f"{file}: contains {shape.content}, not running text; {remedy}. {as_text}")
+            raise InputError(f"{file}: contains {shape.content}, not running text; {remedy}{as_text}")
     if sum(file.stat().st_size for file in others) > sum(file.stat().st_size for file in texts):
         packed = [file.name for file in others if ending_of(file) in PACKED]
         data = [file for file in others if file.name not in packed]
         archives = [name for name in packed if ending_of(name) in ARCHIVES]
         ways = [f"unpack {', '.join(archives[:3])}"] if archives else []
-        ways += [] if archives else [f"{name} contains {packed_content(folder / name)}" for name in packed[:1]]
+        ways += [] if archives else [f"{name} {packed_content(folder / name)}" for name in packed[:1]]
         ways += [f"give one file, as in: {' or '.join(f'heedful init {file}' for file in data[:2])}"] if data else []
-        what = "little running text, and other files" if packed else "data sets, none of which is named train"
-        raise InputError(f"{folder}: contains {what}; {', or '.join(ways)}. {as_text}")
+        what = "little running text, and other files" if texts else "no running text, but other files"
+        what = what if packed else "data sets, none of which is named train"
+        raise InputError(f"{folder}: contains {what}; {', or '.join(ways)}{as_text}")
 
 
 def packed_content(path: Path) -> str:
     """Describe what a packed or binary file contains, judging by its first bytes, and what to do with it."""
     if ending_of(path) in ARCHIVES:
-        return "packed or binary data, not text; unpack it, and give the unpacked files"
+        return "contains packed or binary data, not text; unpack it, and give the unpacked files"
     if ending_of(path) == ".npz":  # a zip archive with an array in each file
-        return "NumPy arrays, not text; save audio as .wav, images as .png, and tables as .csv files"
+        return "contains NumPy arrays, not text; save audio as .wav, images as .png, and tables as .csv files"
     with open_bytes(path) as stream:
         head = stream.read(16)
     contents = [content for beginning, content in FOREIGN_BEGINNINGS.items() if head.startswith(beginning)]
-    return contents[0] if contents else "binary data, not text; save its contents as text, a table or media files"
+    if contents:
+        return f"is {contents[0]}"
+    return "contains binary data, not text; save its contents as text, a table or media files"
 
 
 def layout_of_classes(folder: Path, files: list[Path]) -> FolderLayout | None:

@@ -24,6 +24,7 @@ MAX_FIRST_WORDS, MIN_LABELLED = 6, 20  # a few distinct words at the beginning o
 MIN_NUMBERS = 10  # in a word vector
 
 JSON = re.compile(r"\s*(\[\s*[\[{\"]|\{\s*\")")
+MARKUP = re.compile(r"\s*<(\?xml|!doctype|html|tmx|xliff|srcset|refset|tstset)\b", re.IGNORECASE)
 TAG = re.compile(r"O|[BIESLU]-\S+")
 PART_OF_SPEECH = re.compile(r"[A-Z$.,:`'#()-]{1,8}")
 FASTTEXT = re.compile(r"__label__\S+(,?\s+__label__\S+)*\s+\S")
@@ -65,6 +66,9 @@ def shape_of(path: Path, bad_utf8: BadUtf8) -> TextShape | None:
     lines = [line for line in first if line.strip()]
     if lines and JSON.match("\n".join(lines[:2])):
         return shape_of_json(lines, path)
+    if lines and MARKUP.match(lines[0]):
+        remedy = "extract its texts; save translations as two text files, or as a .tsv table"
+        return TextShape("foreign", "XML or HTML", remedy)
     content = [line for line in lines if not line.startswith(("# ", "-DOCSTART-"))]
     if len(content) < MIN_LINES:
         return None

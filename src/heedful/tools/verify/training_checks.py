@@ -68,7 +68,7 @@ def several_batches(subject: Subject, loaded: LoadedModel) -> float:
         batches = [batch_of(subject, part) for part in parts]
         count = sum(batch.counts[0] for batch in batches)
         for index, batch in enumerate(batches):
-            step.backward(batch, (1, index), [count])
+            step.backward(batch, (1, index), step.divisors([count], count))
         return torch.cat([p.grad.flatten() for p in step.model.parameters() if p.grad is not None])
 
     examples = subject.examples
