@@ -29,7 +29,7 @@ def all_logits(hidden: Tensor, weight: Tensor, target: Tensor, smoothing: float,
 
 
 REPLACEMENTS = {
-    "the loss of all logits at once": ("heedful.tasks.parts.sequence_to_sequence.cross_entropy", all_logits),
+    "the loss of all logits at once": ("heedful.losses.cross_entropy", all_logits),
     "torch's fused attention": ("heedful.nn.attention.attend", F.scaled_dot_product_attention),
     "torch's softmax in bfloat16": ("heedful.nn.attention.softmax", partial(torch.softmax, dim=-1)),
     "torch's dropout": ("heedful.nn.dropout.dropout", F.dropout),

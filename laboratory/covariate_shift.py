@@ -103,7 +103,6 @@ def main() -> None:
 
     bare, norms = "no normalisation", ("pre-norm", "post-norm")
     predictions = [
-        *(check("shift", shift(name, 1e-3), most=0.01, name=name) for name in norms),
         *(check("ratio", ratios(shift(name, 1e-3), shift(bare, 1e-3)), most=0.5, name=name) for name in norms),
         *(check("speed", ratios(fastest(bare), fastest(name)), least=1, name=name) for name in norms),
     ]

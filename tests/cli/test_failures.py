@@ -162,7 +162,7 @@ CASES = {
     ),
     "heedful convert en-de --out out": (
         2,
-        "to convert it, give --to with one of safetensors, huggingface, ctranslate2",
+        "to convert it, give --to with one of safetensors, ctranslate2, argos, onnx",
     ),
     "heedful convert en-de --to marian --out marian": (2, 'model.norm = "post", not "pre"'),
     "heedful convert en-de --to gpt2 --out out": (2, 'but this format needs "language_model"'),

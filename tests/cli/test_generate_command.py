@@ -216,7 +216,7 @@ MISTAKES = {
     "no tokens": (("w3", "--max-tokens", 0), "--max-tokens must be at least 1"),
     "below absolute zero": (("w3", "--temperature", -1), "--temperature must be at least 0"),
     "no mass": (("w3", "--top-p", 0), "--top-p must be more than 0"),
-    "an empty stop string": (("w3", "--stop", ""), "generate.stop contains an empty text"),
+    "an empty stop string": (("w3", "--stop", ""), "stop contains an empty text"),
     "half a character": (("w3 \udcff",), "surrogate"),
 }
 

@@ -58,7 +58,9 @@ def test_the_live_page_opens_with_the_file_and_a_text_stays_a_text(tmp_path):
     model, file = written("captioning", tmp_path)
     assert opened_file(str(model), str(file)) == ("a.bin", PICTURE)
     assert opened_file(str(model), None) is None
-    assert opened_file("en-de", str(file)) is None
+    assert opened_file("en-de", "A dog barks.") is None
+    with pytest.raises(InputError, match=r"a\.bin is a file, but en-de reads one text here"):
+        opened_file("en-de", str(file))
     with pytest.raises(InputError, match=r"none\.png: no such file"):
         opened_file(str(model), "none.png")
 

@@ -76,7 +76,7 @@ USES: dict[tuple[str, str], tuple[str, dict[str, str]]] = {  # by command and pa
         (command, name): use
         for command in ("translate", "write")
         for name, use in {
-            "model": ("hi --model {}", MODEL),
+            "models": ("hi --model {}", MODEL),
             "source": ("--input {}", EITHER),
             "output": ("hi --output {}", OUT),
         }.items()
@@ -94,7 +94,7 @@ USES: dict[tuple[str, str], tuple[str, dict[str, str]]] = {  # by command and pa
             "encode": "ranking",
         }.items()
         for name, use in {
-            "model": ("hi --model {}", MODEL),
+            "models" if command == "generate" else "model": ("hi --model {}", MODEL),
             "source": (f"--model {model} --input {{}}", FILE),
             "output": (f"[MASK] --model {model} --output {{}}{'.jsonl' * (command == 'encode')}", OUT),
         }.items()
@@ -136,6 +136,7 @@ USES: dict[tuple[str, str], tuple[str, dict[str, str]]] = {  # by command and pa
     ("distill", "data"): ("recipe.toml --teacher en-de --out new --data {}", FOLDER),
     ("convert", "out"): ("en-de --to marian --out {}", OUT_FOLDER),
     ("info", "model"): ("{}", RECIPE_OR_MODEL),
+    ("info", "graph"): ("recipe.toml --graph {}", OUT),
     ("info", "graph"): ("tiny --graph {}", OUT),
     ("scenes", "out"): ("en-de --out {}", OUT_FOLDER),
     ("stories", "out"): ("--out {}", OUT_FOLDER),

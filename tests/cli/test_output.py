@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from invocation import invoke
 
+from engine_models import write_random_model
 from heedful.cli.output import check_output, writing_results
 from heedful.errors import InputError, Interrupted
 
@@ -19,12 +20,24 @@ PROGRAM = (
 )
 
 
-@pytest.mark.parametrize("command", ["translate", "generate", "fill", "predict", "encode"])
-def test_no_command_writes_over_its_input(tmp_path, command):
+@pytest.mark.parametrize(
+    ("command", "task"),
+    {
+        "translate": "translation",
+        "generate": "language_model",
+        "fill": "masked_lm",
+        "predict": "classification",
+        "encode": "masked_lm",
+    }.items(),
+)
+def test_no_command_writes_over_its_input(tmp_path, command, task):
+    family = {} if task in ("translation", "language_model") else {"family": "encoder"}
+    labels = ["bad", "good"] if task == "classification" else []
+    model = write_random_model(tmp_path / "model", task, family, data={"labels": labels})
     text = tmp_path / "text.jsonl"
     text.write_text("precious\n")
     with pytest.raises(InputError, match="would be overwritten; choose another file"):
-        invoke(command, "--model", "en-de", "--input", text, "--output", text)
+        invoke(command, "--model", model, "--input", text, "--output", text)
     assert text.read_text() == "precious\n"
 
 

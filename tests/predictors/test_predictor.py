@@ -94,7 +94,7 @@ def test_options_of_a_call_hold_for_that_call():
 
 def test_an_output_that_leaves_no_room_for_the_source_is_refused():
     translator = subjects.translator()
-    with pytest.raises(InputError, match=r"decode.max_extra must be at least 0"):
+    with pytest.raises(InputError, match="max_extra must be at least 0"):
         translator.translate(TEXT, max_extra=-1)
 
 

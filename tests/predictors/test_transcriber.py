@@ -287,7 +287,7 @@ def test_options_are_checked(stamped, plain):
     with pytest.raises(InputError, match="n_best = 3: an audio file has one transcript"):
         english.transcribe(noises(1)[0], beam=3, n_best=3)
     wrong: Any = {"timestamps": True}
-    with pytest.raises(InputError, match=r'transcribe\.timestamps must be "always", "long" or "never"'):
+    with pytest.raises(InputError, match=r'timestamps must be "always", "long" or "never"'):
         english.with_options(**wrong)
 
 

@@ -149,8 +149,8 @@ def test_the_command_writes_a_picture_with_a_row_for_each(run, pictures, tmp_pat
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--output", "out.txt"], "give the output file, as in --output FILE.png"),
-        ([], "give the output file"),
+        (["--output", "out.txt"], "give a file for the result, as in --output FILE.png"),
+        ([], "give a file for the result"),
         (["--output", "out.png", "--count", "3", "--json"], "--count and --json are for gaps in texts"),
     ],
 )

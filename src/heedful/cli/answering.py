@@ -32,8 +32,6 @@ from heedful.data.readers.text_columns import TextRequest
 from heedful.errors import InputError
 from heedful.progress import ProgressReporter, show_progress
 from heedful.storage.complete_folder import read_manifest
-from heedful.tasks import find_task
-from heedful.tasks.specs import kind_of_model
 
 if TYPE_CHECKING:
     from heedful.checkpoint.load import LoadedModel
@@ -196,6 +194,9 @@ def recipe_of(model: str) -> "Recipe":
 
 def check_use(model: str, recipe: "Recipe", command: str) -> None:
     """Reject a model that is used with another command, before the options are checked, which may not fit it either."""
+    from heedful.tasks import find_task
+    from heedful.tasks.specs import kind_of_model
+
     own = find_task(recipe.task).spec.command
     if own not in ("", command):
         raise InputError(f"{model} is {kind_of_model(recipe.task)}; use it with `{own}`")
