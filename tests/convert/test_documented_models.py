@@ -161,10 +161,9 @@ def test_a_recipe_of_init_makes_a_model_to_convert_with_what_the_docs_change_in_
     assert {found[1]: found[2] for found in listed if found}.items() <= changes.items()
 
 
-@pytest.mark.parametrize("kind", ["bert", "gpt2", "marian"])
-def test_a_model_of_ones_own_architecture_is_refused_by_name(kind, tmp_path):
+def test_a_model_of_ones_own_architecture_is_refused_by_name(tmp_path):
     loaded = gated()
     model = Model(recipe=loaded.recipe, tokenizers=loaded.tokenizers, weights=weights(loaded.model))
     with pytest.raises(InputError, match='its architecture is "gated:GatedRecurrent", but models in this format'):
-        EXPORTERS[kind].write(model, tmp_path / "theirs")
+        EXPORTERS["marian"].write(model, tmp_path / "theirs")
     assert not (tmp_path / "theirs").exists()

@@ -13,6 +13,7 @@ import torch
 
 from heedful.architectures.dual_encoder.model import MAX_SCALE, DualEncoder
 from heedful.architectures.dual_encoder.settings import DualEncoderConfig
+from heedful.config.keys import KEYS
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import Recipe
 from heedful.convert.exporter import Exporter
@@ -240,17 +241,17 @@ def flat_config(folder: Path) -> dict[str, Any]:
 
 def image_misfits(recipe: Recipe) -> list[Misfit]:
     """List the settings of images and pooling that CLIP cannot represent."""
-    image, side = recipe.image, recipe.image.size[0]
+    side = recipe.image.size[0]
     supported = {
-        "image.size": (list(image.size), ([side, side],)),
-        "image.stem": (image.stem, ("linear",)),
-        "image.class_token": (image.class_token, (True,)),
-        "image.positions": (image.positions, ("none",)),
-        "image.channels": (image.channels, (3,)),
-        "image.resize": (image.resize, ("crop", "squash")),
-        "model.pooling": (recipe.model.pooling or "first", ("first",)),
+        KEYS.image.size: ((side, side),),
+        KEYS.image.stem: ("linear",),
+        KEYS.image.class_token: (True,),
+        KEYS.image.positions: ("none",),
+        KEYS.image.channels: (3,),
+        KEYS.image.resize: ("crop", "squash"),
+        KEYS.model.pooling: (None, "first"),
     }
-    return misfits_among(supported)
+    return misfits_among(recipe, supported)
 
 
 FORMAT = Format(tasks=SETTINGS.tasks, kinds=("clip",), reader=read, names=NAMES, keys=SETTINGS.keys)

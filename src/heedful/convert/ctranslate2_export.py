@@ -132,6 +132,8 @@ def model_misfits(config: Any) -> list[str]:
         for key in ("attention", "feed_forward")
         if getattr(config, key) != getattr(ModelConfig, key)
     ]
+    if config.window is not None:
+        misfits.append(f"model.window = {config.window}: must be left out")
     if config.norm == "none":
         misfits.append('model.norm = "none": must be "post" or "pre"')
     misfits += [

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from heedful.architectures import LanguageModel
+from heedful.config.keys import KEYS
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.convert.exporter import Exporter
 from heedful.convert.model import (
@@ -163,7 +164,7 @@ def llama_form(model: Model) -> tuple[dict[str, Any], Weights, tuple[int, ...]]:
         InputError: The model is not a Llama; the settings that would have to differ are listed.
     """
     bias = model.weights.get(BIAS, torch.zeros(len(model.tokenizers.source)))
-    further = [Misfit(key="model.output_bias", value=True, fitting=(False,))] if has_bias(bias) else []
+    further = [Misfit(key=str(KEYS.model.output_bias), value=True, fitting=(False,))] if has_bias(bias) else []
     settings = SETTINGS.config(_with_explicit_sizes(model.recipe), model.tokenizers.source.config, further)
     absent = absent_tokens(bias)
     present = [i for i in range(len(bias)) if i not in absent]

@@ -3,10 +3,12 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from heedful.config.families import FAMILIES
+from heedful.config.keys import KEYS
 from heedful.config.schema import ModelConfig, Recipe, TokenizerConfig, TransformerSettings
 from heedful.errors import InputError
 from heedful.storage.disk import is_lfs_pointer, read_small
@@ -84,13 +86,15 @@ class Misfit:
     fitting: tuple[Any, ...]
 
     def __str__(self) -> str:
-        choice = "left out" if self.fitting == (None,) else f"= {either(map(json.dumps, self.fitting))}"
+        values = [json.dumps(value) for value in self.fitting if value is not None]
+        choice = f"= {either(values)}" if values else "left out"
         return f"{self.key} {choice}, not {json.dumps(self.value)}"
 
 
-def misfits_among(settings: Mapping[str, tuple[Any, tuple[Any, ...]]]) -> list[Misfit]:
-    """List the misfits among settings, each given as a value and the values that another format supports."""
-    return [Misfit(key=key, value=own, fitting=those) for key, (own, those) in settings.items() if own not in those]
+def misfits_among(recipe: Recipe, supported: Mapping[Any, tuple[Any, ...]]) -> list[Misfit]:
+    """List the keys of a recipe whose values another format does not support, given the values that it supports."""
+    settings = ((str(key), attrgetter(str(key))(recipe), values) for key, values in supported.items())
+    return [Misfit(key=key, value=value, fitting=values) for key, value, values in settings if value not in values]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,13 +166,15 @@ class Settings:
         fitting: dict[str, tuple[Any, ...]] = {name: (value,) for name, value in theirs.items()}
         if "activation" not in self.fixed:
             fitting["activation"] = tuple(theirs_of)
-        misfits = misfits_among(
-            {f"model.{name}": (own[name], values) for name, values in fitting.items() if name not in FREE_FIELDS}
-        )
+        misfits = [
+            Misfit(key=f"model.{name}", value=own[name], fitting=values)
+            for name, values in fitting.items()
+            if name not in FREE_FIELDS and own[name] not in values
+        ]
         if FAMILIES[recipe.model.family].pairs and not recipe.tokenizer.joint:
-            misfits.append(Misfit(key="tokenizer.joint", value=False, fitting=(True,)))
+            misfits.append(Misfit(key=str(KEYS.tokenizer.joint), value=False, fitting=(True,)))
         if tokenizer is not None and not has_counterpart(tokenizer):
-            misfits.append(Misfit(key="tokenizer.byte_fallback", value=True, fitting=(False,)))
+            misfits.append(Misfit(key=str(KEYS.tokenizer.byte_fallback), value=True, fitting=(False,)))
         if misfits or further:
             changes = "\n  ".join(map(str, [*misfits, *further]))
             raise InputError(

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from heedful.config.defaults import TASK_DEFAULTS, merge
+from heedful.config.keys import KEYS
 from heedful.config.load import recipe_from_dict
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import ModelConfig, TrainConfig
@@ -141,11 +142,11 @@ def _config(model: Model) -> dict[str, Any]:
     recipe, image, labels = model.recipe, model.recipe.image, model.recipe.data.labels
     square = image.size[0] == image.size[1]
     supported = {  # settings of [image] and of pooling that every ViT has
-        "image.stem": (image.stem, ("linear",)),
-        "image.class_token": (image.class_token, (True,)),
-        "image.positions": (image.positions, ("none",)),
-        "image.resize": (image.resize, ("squash", "crop") if square else ("squash",)),
-        "model.pooling": (recipe.model.pooling, (None, "first")),
+        KEYS.image.stem: ("linear",),
+        KEYS.image.class_token: (True,),
+        KEYS.image.positions: ("none",),
+        KEYS.image.resize: ("squash", "crop") if square else ("squash",),
+        KEYS.model.pooling: (None, "first"),
     }
     plain = replace(recipe.model, attention_bias=True, bias=True)
     plain = replace(plain, **{key: getattr(ModelConfig, key) for key in TEXT_ONLY})
@@ -153,7 +154,7 @@ def _config(model: Model) -> dict[str, Any]:
     is_trained = any(bool(value.any()) for name, value in model.weights.items() if name.startswith("output."))
     if recipe.model.pooler == "dense" and not is_trained:
         plain = replace(plain, pooler="none")
-    settings = SETTINGS.config(replace(recipe, model=plain), None, misfits_among(supported))
+    settings = SETTINGS.config(replace(recipe, model=plain), None, misfits_among(recipe, supported))
     return {
         **settings,
         "image_size": image.size[0] if square else list(image.size),

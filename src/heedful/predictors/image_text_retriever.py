@@ -12,8 +12,8 @@ from heedful.architectures.dual_encoder.model import DualEncoder
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.predictors.media_reader import SINGLE, Input, MediaReader
-from heedful.predictors.predictor import Done, InputKind, described
-from heedful.predictors.retriever import VectorPredictor, Vectors
+from heedful.predictors.predictor import Done, InputKind, Predictor, described
+from heedful.predictors.retriever import Vectors, VectorSearch
 from heedful.predictors.text_predictor import BatchedModel, Text
 from heedful.text.tokenizer import Tokenizer
 
@@ -27,7 +27,7 @@ def as_input(value: object) -> Input:
     return cast("Input", value)
 
 
-class ImageTextRetriever(VectorPredictor[DualEncoder, Input]):
+class ImageTextRetriever(VectorSearch[Input], Predictor[DualEncoder, Vectors]):
     """Retriever of images and texts: a dual encoder with its tokenizer. A vector depends only on its own input.
 
     A string is a text. An image is given as a `Path`, as bytes, as an open file, as an array of 8-bit pixels (H W C),
@@ -35,7 +35,8 @@ class ImageTextRetriever(VectorPredictor[DualEncoder, Input]):
     """
 
     items = InputKind("text or image", SINGLE, as_input, GIVE)
-    __call__ = predict = VectorPredictor[DualEncoder, Input].encode
+    predict: Any = VectorSearch[Input].encode  # the method of a mixin is not typed as one of `Predictor`
+    __call__: Any = predict
 
     def __init__(self, model: DualEncoder, tokenizer: Tokenizer, recipe: Recipe) -> None:
         super().__init__(model)

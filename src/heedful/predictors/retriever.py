@@ -5,7 +5,7 @@ N vectors, Q queries, D vector size.
 
 import hashlib
 import logging
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
@@ -24,14 +24,13 @@ from heedful.text.tokenizer import Tokenizer
 from heedful.wording import counted
 
 if TYPE_CHECKING:  # torch is imported with the model
-    from heedful.architectures import Model, SentenceEncoder
+    from heedful.architectures import SentenceEncoder
 
 LOG = logging.getLogger(__name__)  # warnings appear on standard error unless the program configures logging
 VECTORS, DIGEST, SHAPE = "vectors", "sha256", "shape"  # names in an index file
 BLOCK = 1 << 16  # vectors compared at a time
 
 Vectors = NDArray[np.float32]
-M_co = TypeVar("M_co", bound="Model", covariant=True)
 I_contra = TypeVar("I_contra", contravariant=True)
 
 
@@ -85,8 +84,8 @@ class Hit(NamedTuple):
     text: str
 
 
-class VectorPredictor(Predictor[M_co, Vectors], Generic[M_co, I_contra]):
-    """Base class of predictors that encode inputs as vectors, and find those nearest to a query.
+class VectorSearch(ABC, Generic[I_contra]):
+    """Mixin of predictors that encode inputs as vectors, and find those nearest to a query.
 
     Attributes:
         inputs: Reads the inputs of `encode` and the queries.
@@ -160,12 +159,13 @@ class VectorPredictor(Predictor[M_co, Vectors], Generic[M_co, I_contra]):
         return item
 
 
-class Retriever(VectorPredictor["SentenceEncoder", str]):
+class Retriever(VectorSearch[str], Predictor["SentenceEncoder", Vectors]):
     """Retriever for semantic search: a sentence encoder with its tokenizer. A vector depends only on its own text."""
 
     tokenizer: Tokenizer
     inputs = items = TEXTS
-    __call__ = predict = VectorPredictor["SentenceEncoder", str].encode
+    predict: Any = VectorSearch[str].encode  # the method of a mixin is not typed as one of `Predictor`
+    __call__: Any = predict
 
     def __init__(self, model: "SentenceEncoder", tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model)

@@ -102,6 +102,10 @@ class Dataset(ABC, Generic[B]):
         data = replace(recipe.data, train=(), valid=recipe.data.test, filters=KEEP_ALL)
         return cls.prepare(replace(recipe, data=data), folder, report, tokenizers)
 
+    def final_tokenizers(self) -> TokenizerPair:
+        """Return the tokenizers of the final model, including anything learned from the training set at the end."""
+        return self.tokenizers
+
     def lengths(self, store: Any) -> np.ndarray:
         """Return the lengths of both sides of each example, in positions that the model reads, (n, 2)."""
         return store.lengths

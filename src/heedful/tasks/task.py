@@ -158,10 +158,6 @@ class Task(ABC, Generic[B]):
         """Compute scores, such as the perplexity, from the mean of each term of the loss, in training or validation."""
         return {"loss": sum(mean.loss for mean in means)}
 
-    def final_tokenizers(self) -> TokenizerPair:
-        """Return the tokenizers of the final model, including anything learned from the training set at the end."""
-        return self.tokenizers
-
     def outputs(self, _model: Any, _run: Evaluation, /) -> "Outputs | None":
         """Run a model on the validation or test set; return its predictions together with what is expected.
 

@@ -469,7 +469,7 @@ class Trainer:
         if self.reducer.is_rank_zero:
             self.checkpoints.check_claim()
             mean = self.mean(final.updates)
-            write_model(self.folder / "model", self.recipe, self.task.final_tokenizers(), mean, update=end)
+            write_model(self.folder / "model", self.recipe, self.task.data.final_tokenizers(), mean, update=end)
         self.say(choice_line(final, candidates, self.best_name))
         if damaged:
             raise RunError(lost_checkpoints_message(self.folder / "model", damaged, best))

@@ -16,6 +16,7 @@ from heedful.architectures import Model, weights
 from heedful.checkpoint import LoadedModel, load_model
 from heedful.checkpoint.hub import pinned
 from heedful.config.families import FAMILIES
+from heedful.config.keys import KEYS
 from heedful.config.load import recipe_from_dict, recipe_to_dict
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import ModelConfig, Recipe, TrainConfig
@@ -157,23 +158,28 @@ def with_warm_start(recipe: Recipe) -> Recipe:
 
 def start_models(recipe: Recipe) -> Iterator[LoadedModel]:
     """Yield the loaded models of a warm start, after checking that the family of each fits the task."""
-    for key, path in (("train.start", recipe.train.start), ("train.start_decoder", recipe.train.start_decoder)):
-        if path is None:
-            continue
-        try:
-            start = load_model(path)
-        except InputError as error:
-            raise InputError(f"{key}: {error}") from error
-        if key == "train.start":
-            check_family(start, recipe)
-            start = with_chosen_layers(start, recipe.train)
-        elif not (FAMILIES[start.recipe.model.family].causal and takes_pairs(recipe)):
+    train = recipe.train
+    if train.start is not None:
+        start = load_start(KEYS.train.start, train.start)
+        check_family(start, recipe)
+        yield with_chosen_layers(start, train)
+    if train.start_decoder is not None:
+        start = load_start(KEYS.train.start_decoder, train.start_decoder)
+        if not (FAMILIES[start.recipe.model.family].causal and takes_pairs(recipe)):
             raise InputError(
                 f"train.start_decoder = {start.path}: only a language model can initialise the decoder of an "
                 f'encoder-decoder; this model is of family "{start.recipe.model.family}", and the task is '
                 f'"{recipe.task}"; use train.start'
             )
         yield start
+
+
+def load_start(key: object, path: str) -> LoadedModel:
+    """Load a start model; an error names the key of the recipe that names the model."""
+    try:
+        return load_model(path)
+    except InputError as error:
+        raise InputError(f"{key}: {error}") from error
 
 
 def with_chosen_layers(start: LoadedModel, train: TrainConfig) -> LoadedModel:

@@ -82,11 +82,16 @@ def reject_recipe(recipe: Recipe) -> None:
         )
     for key in ("attention", "feed_forward"):
         value = getattr(recipe.model, key, None)
-        if value in ("latent", "experts"):
+        if value in ("latent", "linear", "experts"):
             raise InputError(
                 f'cannot be exported to ONNX: its model.{key} is "{value}"; the export supports only '
                 f'"{getattr(ModelConfig, key)}"'
             )
+    if window := getattr(recipe.model, "window", None):
+        raise InputError(
+            f"cannot be exported to ONNX: its model.window is {window}; the export supports only attention to all "
+            "tokens, without model.window"
+        )
 
 
 def check_packages() -> None:

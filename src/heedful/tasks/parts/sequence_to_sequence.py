@@ -125,6 +125,10 @@ class Pairs(Dataset[PairBatch]):
             target = encode_with_bpe_dropout(target, self.tokenizers.target, dropout, rng, target_room)
         return collate(source, target, device)
 
+    def final_tokenizers(self) -> TokenizerPair:
+        size = self.recipe.decode.shortlist
+        return with_shortlist(self.tokenizers, self.examples.train, size) if size else self.tokenizers
+
     @property
     def references(self) -> list[str]:
         """The target texts of the validation or test set."""
@@ -179,10 +183,6 @@ class SequenceToSequence(Task[PairBatch]):
 
     def loss(self, model: SourceToTarget, batch: PairBatch) -> tuple[Loss, ...]:
         return (loss(model, batch, self.recipe.train.label_smoothing),)
-
-    def final_tokenizers(self) -> TokenizerPair:
-        size = self.recipe.decode.shortlist
-        return with_shortlist(self.tokenizers, self.data.examples.train, size) if size else self.tokenizers
 
     def summary(self, means: Sequence[Mean]) -> Scores:
         return {"loss": means[0].loss, "perplexity": perplexity(means[0].nll)}
