@@ -106,7 +106,16 @@ def main() -> None:
         *(check("ratio", ratios(shift(name, 1e-3), shift(bare, 1e-3)), most=0.5, name=name) for name in norms),
         *(check("speed", ratios(fastest(bare), fastest(name)), least=1, name=name) for name in norms),
     ]
-    publish("covariate_shift", predictions, figure, options)
+    points = [
+        {
+            "name": name,
+            "learning_rate": rate,
+            "shift": fmean(shift(name, rate)),
+            "updates": [run.updates for run in each],
+        }
+        for (name, rate), each in runs.items()
+    ]
+    publish("covariate_shift", predictions, figure, options, points=points)
 
 
 if __name__ == "__main__":
