@@ -351,7 +351,14 @@ def attention_and_recurrence() -> Values:
     steps = torch.ones(length, dtype=torch.long)
     recurrence = multiply_adds(lambda: layer(x, steps, layer.begin(1)))
     products = multiply_adds(lambda: attention(x, x, x))
-    return {"document": [1.0], "right": [products / recurrence], "products": products, "recurrence": recurrence}
+    projections = 4 * length * width**2  # of queries, keys, values and the output
+    return {
+        "document": [1.0],
+        "right": [products / recurrence],
+        "products": products,
+        "recurrence": recurrence,
+        "whole": products + projections,
+    }
 
 
 def steps_between_ends(direct: Tensor) -> int:
