@@ -15,7 +15,7 @@ from heedful.tools.graph import WRITERS, Graph, graph_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 PRESETS = ("tiny", "gpt2", "bert-tiny", "clip-small", "whisper-tiny")
-RECURRENT = ("gru with Bahdanau's attention", "lstm with input feeding", "convolutional")
+RECURRENT = ("gru with Bahdanau's attention", "lstm with input feeding", "convolutional", "bytenet")
 
 
 @cache
@@ -77,7 +77,7 @@ def test_mermaid_text_has_every_node_edge_and_block():
     assert len([line for line in lines if "-->" in line]) == len([*graph.edges()])
     assert len([line for line in lines if "-->|k, v|" in line]) == 1
     assert [line.strip() for line in lines if "subgraph" in line] == ['subgraph g0["4 ×"]', 'subgraph g1["4 ×"]']
-    assert lines[-1] == "  %% The same weights: source_embedding, target_embedding, output"
+    assert lines[-1] == "  %% Shared weights: source_embedding, target_embedding, output"
 
 
 def test_what_is_passed_to_the_next_step_is_dashed():

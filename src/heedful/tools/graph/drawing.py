@@ -58,7 +58,7 @@ def lines_of(node: Node) -> list[str]:
 
 
 def notes_of(graph: Graph) -> list[str]:
-    notes = [f"The same weights: {', '.join(names)}" for names in graph.shared]
+    notes = [f"Shared weights: {', '.join(names)}" for names in graph.shared]
     return notes + ([f"Not part of the forward pass: {', '.join(graph.unused)}"] if graph.unused else [])
 
 
