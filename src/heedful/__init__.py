@@ -112,11 +112,16 @@ def load(
         if predictor is not None and (as_ is None or isinstance(predictor, as_)):
             return predictor
 
-    from heedful.checkpoint.ensemble import load_ensemble
+    from heedful.checkpoint import load_model
     from heedful.predictors.retriever import Retriever
     from heedful.tasks.specs import kind_of_model
 
-    loaded = load_ensemble(paths, device)
+    if len(paths) == 1:
+        loaded = load_model(paths[0], device)
+    else:
+        from heedful.checkpoint.ensemble import load_ensemble
+
+        loaded = load_ensemble(paths, device)
     model_task = loaded.recipe.task
     if task not in (None, model_task):
         encoder = loaded.encoder() if task == "ranking" else None
@@ -279,7 +284,10 @@ def trace(
 
 
 def look(
-    model: "str | Path | AnyPredictor", text: str, target: str | None = None, head: tuple[str, int] | None = None
+    model: "str | Path | Sequence[str | Path] | AnyPredictor",
+    text: str,
+    target: str | None = None,
+    head: tuple[str, int] | None = None,
 ) -> "View":
     """Return the inspector, an interactive page that shows a model's computation on a text.
 

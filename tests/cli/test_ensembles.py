@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from invocation import invoke
@@ -16,8 +17,10 @@ from heedful.architectures.recurrent.settings import RecurrentConfig
 from heedful.checkpoint import write_model
 from heedful.config.schema import CorpusConfig, DataConfig, DecodeConfig, GenerateConfig, Recipe
 from heedful.errors import InputError
+from heedful.inspector.page import view
 from heedful.metrics import Scoring, score
 from heedful.predictors.retriever import Retriever
+from heedful.server.engine import Engine
 from heedful.text.tokenizer_pair import TokenizerPair
 from subjects import SHAPE, TOKENIZER
 
@@ -150,6 +153,19 @@ def test_models_with_different_tokenizers_are_rejected(place, run):
 def test_an_ensemble_cannot_be_run_with_ctranslate2(options, place):
     with pytest.raises(InputError, match="an ensemble: must be a single model"):
         heedful.load([place / "transformer", place / "gru"], **options)
+
+
+def test_the_inspector_shows_the_outputs_of_an_ensemble(place, run, monkeypatch):
+    views = [heedful.look([place / "transformer", place / "gru"], "the old dog")]
+    monkeypatch.setattr("heedful.inspector.page.view", lambda *args: views.append(view(*args)) or views[-1])
+    run("inspect", "transformer", "the old dog", "--model", "gru", "--out", "page.html")
+    ensemble = heedful.load(["transformer", "gru"])
+    logits = heedful.trace(ensemble, "the old dog")["logits"]
+    assert views[-1].name == "transformer and gru"
+    for each in views:
+        assert each.inspection.answers[0].options[0].text == ensemble.translate("the old dog")
+        assert np.array_equal(each.trace["logits"], logits)
+    assert Engine.load([["transformer", "gru"], ["gpt3"]]).models.keys() == {"transformer and gru", "gpt3"}
 
 
 def test_an_ensemble_has_no_sentence_vectors(place):

@@ -177,10 +177,14 @@ class Notes:
 
 def load(model: str, device: str, *others: str) -> "LoadedModel":
     """Load a model or, if there are others, an ensemble."""
-    from heedful.checkpoint.ensemble import load_ensemble
+    from heedful.checkpoint import load_model
     from heedful.machine import prepare_process
 
     prepare_process()
+    if not others:
+        return load_model(model, device)
+    from heedful.checkpoint.ensemble import load_ensemble
+
     return load_ensemble([model, *others], device)
 
 

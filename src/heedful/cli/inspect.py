@@ -31,6 +31,7 @@ INPUTS = {
     "audio": ("an audio file", "speech.wav"),
     "video": ("a video file", "clip.mp4"),
 }
+PAGE_ENDINGS = (".html", ".htm")
 SAMPLE = 200  # sentences for measuring the importance of heads
 
 
@@ -56,6 +57,13 @@ def inspect(
     reference: Annotated[
         str | None,
         typer.Option(help="Reference translation; the page shows at which step beam search drops it. Only with --out."),
+    ] = None,
+    others: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            help="Further model, for an ensemble of models that write text with the same tokenizers. Can be repeated.",
+        ),
     ] = None,
     beam: Beam = None,
     head: Annotated[
@@ -89,6 +97,8 @@ def inspect(
     _force: Force = False,
 ) -> None:
     """Look inside a model in the browser: its attention heads, its computation step by step, and its beam search."""
+    if out is not None and out.suffix.lower() not in PAGE_ENDINGS:
+        raise InputError(f"--out {out}: the name of a page must end in {' or '.join(PAGE_ENDINGS)}")
     if out is None:
         if reference or head:
             option = "--reference" if reference else "--head"
@@ -101,7 +111,9 @@ def inspect(
         for value in query.values():
             require_utf8(value)
         first = FirstPage(query, file, sample_of(model, data))
-        serve(list(map(served_name, [model, *(beside or [])])), first, host, port, open_browser, device)
+        ensemble = list(map(served_name, [model, *(others or [])]))
+        systems = [ensemble, *([served_name(each)] for each in beside or [])]
+        serve(systems, first, host, port, open_browser, device)
         return
     if beside or data:
         option = "--beside" if beside else "--data"
@@ -117,7 +129,7 @@ def inspect(
     question = Question(text=text, target=target, reference=reference, beam=beam)
     block_and_head = head_of(head) if head else None
     with show_progress(f"inspecting {model}"):
-        page = view(model, question, block_and_head, device)
+        page = view([model, *(others or [])], question, block_and_head, device)
         if block_and_head:
             block, number = block_and_head
             attention = f"{block}.attn"
@@ -189,7 +201,7 @@ def sample_of(model: str, data: Path | None) -> tuple[list[str], list[str]]:
     return sources[:SAMPLE], references[:SAMPLE]
 
 
-def serve(models: list[str], first: FirstPage, host: str, port: int, open_browser: bool, device: str) -> None:
+def serve(systems: list[list[str]], first: FirstPage, host: str, port: int, open_browser: bool, device: str) -> None:
     try:
         from heedful.server.application import LOOPBACK, application
         from heedful.server.engine import Engine
@@ -204,14 +216,14 @@ def serve(models: list[str], first: FirstPage, host: str, port: int, open_browse
     page = Page.built()
     with listen(host, port) as listening:
         prepare_process()
-        engine = Engine.load(models, device)
+        engine = Engine.load(systems, device)
         token = None if host in LOOPBACK else secrets.token_urlsafe(24)
         address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
         address += f"?token={token}" if token else ""
         address += f"#/answer?{urlencode(first.query)}" if first.query else ""
 
         def ready() -> None:
-            typer.echo(f"inspecting {', '.join(models)} at {address}   (press Ctrl-C to stop)", err=True)
+            typer.echo(f"inspecting {', '.join(engine.models)} at {address}   (press Ctrl-C to stop)", err=True)
             if open_browser:  # in a thread, because a browser in the terminal returns only when it is closed
                 Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 

@@ -12,7 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from heedful.checkpoint import LoadedModel, load_model
+from heedful.checkpoint import LoadedModel
+from heedful.checkpoint.ensemble import load_ensemble
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.inspector.capture.trace import Trace
@@ -169,9 +170,11 @@ def view(model: Any, question: Question, head: tuple[str, int] | None = None, de
     For an image or audio model, the text of a question without a file is the path to one.
     """
     page = Page.built()
-    is_name = isinstance(model, str | Path)
-    subject = load_model(model, device).use() if is_name else model
-    name = str(model) if is_name else recipe_of(model).name
+    names = [model] if isinstance(model, str | Path) else model
+    if isinstance(names, list | tuple):
+        subject, name = load_ensemble(names, device).use(), " and ".join(map(str, names))
+    else:
+        subject, name = model, recipe_of(model).name
     return View(name, subject, look(subject, with_file(subject, question)), page, head)
 
 

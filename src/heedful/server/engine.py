@@ -1,6 +1,6 @@
 """Engine of a server: loaded models by name, and the worker thread that runs jobs on them, one at a time."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
-from heedful.checkpoint import LoadedModel, load_model
+from heedful.checkpoint import LoadedModel
+from heedful.checkpoint.ensemble import load_ensemble
 from heedful.errors import InputError, RunError
 from heedful.nn.named_stacks import stacks
 
@@ -119,13 +120,13 @@ class Engine(Worker):
             self.watch(loaded)
 
     @classmethod
-    def load(cls, names: Iterable[str], device: str = "cpu") -> "Engine":
-        """Load models, each given by its folder or bundled name, which is also the name that clients use.
+    def load(cls, systems: Iterable[Sequence[str]], device: str = "cpu") -> "Engine":
+        """Load models and ensembles, each given by its folders or bundled names, which also form its name for clients.
 
         Raises:
             DamagedError: a model file is damaged.
         """
-        return cls({name: load_model(name, device) for name in names})
+        return cls({" and ".join(names): load_ensemble(names, device) for names in systems})
 
     def model(self, name: object) -> ServedModel:
         """Return the model that a client names; a name is never interpreted as a path."""
