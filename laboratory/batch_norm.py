@@ -73,19 +73,18 @@ def measure(kind: str, rows: int, seed: int, steps: int) -> dict[str, float]:
         tokens, classes = texts(rows)
         return F.cross_entropy(logits(model, tokens), classes)
 
-    needed = 0
+    needed, running = 0, 0.0
     for step in range(1, steps + 1):
         train(optimizer, loss, STEP)
-        value = accuracy(model.eval(), TEST_ROWS)
+        running = accuracy(model.eval(), TEST_ROWS)
         model.train()
-        needed = needed or (step * STEP if value >= LEARNED else 0)
-    statistics_of_batch = accuracy(model, rows)
-    change = dependence(model, rows)
+        needed = needed or (step * STEP if running >= LEARNED else 0)
+    # In training mode, a forward pass changes the running statistics, so they are measured before.
     return {
         "updates": needed or steps * STEP,
-        "running": accuracy(model.eval(), TEST_ROWS),
-        "accuracy": statistics_of_batch,
-        "change": change,
+        "running": running,
+        "accuracy": accuracy(model, rows),
+        "change": dependence(model, rows),
     }
 
 
@@ -124,7 +123,11 @@ def main() -> None:
         check("running", values("running", "batch", 2), most=0.9),
         check("slower", slower, least=1.5),
     ]
-    publish("batch_norm", predictions, figure, options)
+    points = [
+        {"name": kind, "rows": rows, **{key: fmean(values(key, kind, rows)) for key in each[0]}}
+        for (kind, rows), each in runs.items()
+    ]
+    publish("batch_norm", predictions, figure, options, points=points)
 
 
 if __name__ == "__main__":
