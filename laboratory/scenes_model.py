@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from models import train, warm_up
 from torch import Tensor
 
+from heedful.architectures.heads import TokenClassifier
 from heedful.architectures.transformer.masked_models import MaskedLanguageModel
 from heedful.config.schema import ModelConfig
 from heedful.corpora.scenes import Sentence, split
@@ -57,21 +58,22 @@ def build(data: Corpus, seed: int, config: ModelConfig = CONFIG) -> MaskedLangua
     return MaskedLanguageModel(config, len(data.ids) + 2, pairs=False).eval()
 
 
+def masked_loss(model: MaskedLanguageModel | TokenClassifier, data: Corpus) -> Tensor:
+    """Mask words of randomly drawn sentences; return the loss of their prediction."""
+    numbers = torch.randint(len(data.training), (ROWS,)).tolist()
+    tokens = data.batch([data.training[number] for number in numbers])
+    real = tokens != PAD
+    masked = real & (torch.rand(tokens.shape) < MASKED)
+    logits = model(tokens.masked_fill(masked, MASK), real)
+    return F.cross_entropy(logits[masked], tokens[masked])
+
+
 def trained(data: Corpus, seed: int, updates: int) -> MaskedLanguageModel:
     """Train a model to predict masked words."""
     model = build(data, seed)
     optimizer = torch.optim.Adam(model.parameters(), LEARNING_RATE)
     warm_up(optimizer, WARMUP)
-
-    def loss() -> Tensor:
-        numbers = torch.randint(len(data.training), (ROWS,)).tolist()
-        tokens = data.batch([data.training[number] for number in numbers])
-        real = tokens != PAD
-        masked = real & (torch.rand(tokens.shape) < MASKED)
-        logits = model(tokens.masked_fill(masked, MASK), real)
-        return F.cross_entropy(logits[masked], tokens[masked])
-
-    train(optimizer, loss, updates)
+    train(optimizer, lambda: masked_loss(model, data), updates)
     return model
 
 

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from heedful.config.schema import DecodeConfig
 from heedful.search.beam import beam_search
-from heedful.search.hypothesis import Hypothesis
-from heedful.search.length_penalty import LENGTH_PENALTIES
+from heedful.search.hypothesis import LENGTH_PENALTIES, Hypothesis
 from heedful.text.tokenizer import EOS
 from toy_states import (
     VOCABULARY,

@@ -1,8 +1,7 @@
 import pytest
 
 from heedful.config.schema import DecodeConfig
-from heedful.search.hypothesis import Hypothesis
-from heedful.search.length_penalty import LENGTH_PENALTIES
+from heedful.search.hypothesis import LENGTH_PENALTIES, Hypothesis
 from heedful.text.tokenizer import EOS
 
 SCORES = [-0.5, -2.0, -0.25, -1.25]

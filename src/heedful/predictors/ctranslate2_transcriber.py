@@ -23,8 +23,7 @@ from heedful.predictors.ctranslate2_model import (
 from heedful.predictors.ctranslate2_translator import engine_penalty, search_misfits
 from heedful.predictors.speech import MAX_FIRST_SECONDS, Reading, SpeechRules
 from heedful.predictors.transcriber import Transcriber, padded_frames, speech_settings
-from heedful.search.hypothesis import Hypothesis
-from heedful.search.length_penalty import length_penalty
+from heedful.search.hypothesis import Hypothesis, length_penalty
 from heedful.text.hugging_face import ids_of
 from heedful.text.pipeline import BOS, EOS
 from heedful.text.speech_tokens import BEGIN, END, LANGUAGE, STEP, SpeechTokens

@@ -22,8 +22,7 @@ from heedful.predictors.ctranslate2_model import (
 )
 from heedful.predictors.predictor import Done
 from heedful.predictors.translator import MAX_SOURCE_TOKENS, Translator
-from heedful.search.hypothesis import Hypothesis
-from heedful.search.length_penalty import length_penalty
+from heedful.search.hypothesis import Hypothesis, length_penalty
 from heedful.text.pipeline import BOS, EOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 

@@ -49,8 +49,7 @@ from heedful.predictors.word_times import (
     words_of,
 )
 from heedful.search.beam import check_beam, search
-from heedful.search.hypothesis import Hypothesis
-from heedful.search.length_penalty import length_penalty
+from heedful.search.hypothesis import Hypothesis, length_penalty
 from heedful.text.speech_tokens import SpeechTokens
 from heedful.text.tokenizer import BOS, EOS, Tokenizer
 

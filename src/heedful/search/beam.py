@@ -21,8 +21,7 @@ from heedful.architectures.model import DecodingState
 from heedful.config.schema import DecodeConfig
 from heedful.errors import InputError
 from heedful.machine.memory import free_memory
-from heedful.search.hypothesis import Hypothesis
-from heedful.search.length_penalty import length_penalty
+from heedful.search.hypothesis import Hypothesis, length_penalty
 from heedful.search.top_k import best_tokens
 from heedful.text.tokenizer import EOS
 

@@ -1,11 +1,17 @@
-"""Hypotheses: outputs of a search with their scores. This module does not import torch."""
+"""Hypotheses: outputs of a search, with their scores and length penalties. This module does not import torch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from heedful.config.schema import DecodeConfig
-from heedful.search.length_penalty import length_penalty
 from heedful.text.pipeline import EOS
+
+# Length penalties by their names in a recipe: functions of the length |y| of an output, <eos> included, and of alpha.
+LENGTH_PENALTIES: dict[str, Callable[[int, float], float]] = {
+    "gnmt": lambda length, alpha: ((5 + length) / 6) ** alpha,  # Wu et al. 2016, formula 14
+    "average": lambda length, alpha: length**alpha,  # with alpha = 0 the score is log P, with 1 its mean per token
+    "average_text": lambda length, alpha: max(1, length - 1) ** alpha,  # Whisper's: <eos> does not count
+}
 
 
 @dataclass(frozen=True)
@@ -41,3 +47,8 @@ class Hypothesis:
     def complete(self) -> bool:
         """True if the hypothesis ends in <eos>; False if it was cut at the maximum length."""
         return len(self.token_scores) > len(self.tokens)
+
+
+def length_penalty(length: int, config: DecodeConfig) -> float:
+    """Return the divisor of the log-probability of an output with `length` tokens, <eos> included."""
+    return LENGTH_PENALTIES[config.penalty](length, config.alpha)

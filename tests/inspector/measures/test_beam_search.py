@@ -13,7 +13,7 @@ from heedful.config.schema import DecodeConfig
 from heedful.errors import InputError
 from heedful.inspector.measures.beam_search import Fate, after_prefix, explain_search, follow_reference, logged, lost_at
 from heedful.search.beam import beam_search
-from heedful.search.length_penalty import LENGTH_PENALTIES
+from heedful.search.hypothesis import LENGTH_PENALTIES
 from heedful.text.tokenizer import BOS, EOS, PAD
 from subjects import GERMAN, TEXT, translator
 from toy_states import ToyState, scored, token_scores

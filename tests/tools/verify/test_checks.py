@@ -26,7 +26,7 @@ from heedful.nn.frames import ConvolutionalFrames
 from heedful.nn.kv_cache import KVCache
 from heedful.nn.patches import LinearStem, MaskedPatchEmbedding, TubeletEmbedding
 from heedful.optim import load_optimizer_tensors
-from heedful.search.length_penalty import LENGTH_PENALTIES
+from heedful.search.hypothesis import LENGTH_PENALTIES
 from heedful.tasks import find_task
 from heedful.text.tokenizer import BOS, PAD
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
@@ -158,14 +158,12 @@ def test_hidden_patches_of_every_picture_are_among_those_that_are_verified():
 
 
 def padding_is_seen(patch):
-    honest = masks.AttentionMask.__init__
+    honest = masks.AttentionMask.allowed.fget
 
-    def careless(self, padding_mask, queries, *, causal):
-        honest(self, padding_mask, queries, causal=causal)
-        if not causal:
-            self.allowed = torch.ones_like(self.allowed)
+    def careless(self):
+        return honest(self) if self.causal else torch.ones_like(honest(self))
 
-    patch.setattr(masks.AttentionMask, "__init__", careless)
+    patch.setattr(masks.AttentionMask, "allowed", property(careless))
 
 
 def padding_is_counted(patch):
@@ -225,14 +223,14 @@ def long_rows_overflow(patch):
 
 
 def the_first_row_is_favoured(patch):
-    honest = masks.AttentionMask.__init__
+    honest = masks.AttentionMask.allowed.fget
 
-    def careless(self, padding_mask, queries, *, causal):
-        honest(self, padding_mask, queries, causal=causal)
-        self.allowed = self.allowed.clone()
-        self.allowed[1:, ..., 0] = False
+    def careless(self):
+        allowed = honest(self).clone()
+        allowed[1:, ..., 0] = False
+        return allowed
 
-    patch.setattr(masks.AttentionMask, "__init__", careless)
+    patch.setattr(masks.AttentionMask, "allowed", property(careless))
 
 
 def greedy_search_avoids_the_best(patch):

@@ -15,8 +15,7 @@ from heedful.config.schema import DecodeConfig
 from heedful.errors import InputError
 from heedful.inspector.capture.sources import Input, Writer, Writing, writing
 from heedful.search.beam import Beam, Candidates, beam_search
-from heedful.search.hypothesis import Hypothesis
-from heedful.search.length_penalty import length_penalty
+from heedful.search.hypothesis import Hypothesis, length_penalty
 from heedful.text.tokenizer import EOS
 
 
