@@ -40,6 +40,7 @@ SIZES: dict[str, tuple[str, dict[str, Any]]] = {  # preset and changes
     "BERT-mini": ("bert-mini", {"data.max_length": 128}),
     "LSTM": ("", {"model.architecture": "recurrent"}),
     "ConvS2S": ("", {"model.architecture": "convolutional"}),
+    "ByteNet": ("", {"model.architecture": "bytenet"}),
 }
 OF_ALL = {"data.filters.max_tokens": 64, "train.batch_tokens": 2048, "train.precision": "float32"}
 

@@ -12,6 +12,7 @@ from children import SHAPES, VOCABULARY, shape, stirred
 from heedful.architectures import LanguageModel, SequenceClassifier, SourceToTarget, TextClassifier, TokenClassifier
 from heedful.architectures.backbone import model_class
 from heedful.architectures.bag_of_words.settings import BagOfWordsConfig
+from heedful.architectures.bytenet.settings import ByteNetConfig
 from heedful.architectures.convolutional.settings import ConvolutionalConfig
 from heedful.architectures.input_layers import media_classifier
 from heedful.architectures.recurrent.settings import RecurrentConfig
@@ -42,14 +43,19 @@ _DEEPSEEK = replace(
     attention="latent", kv_rank=9, q_rank=8, d_rope=4,
     feed_forward="experts", experts=5, shared_experts=1, d_expert=11,
 )  # fmt: skip
+_WINDOW = replace(_TRANSFORMER, positions="alibi", window=3)
+_LINEAR = replace(_TRANSFORMER, norm="pre", attention="linear", kv_heads=1, d_v=5)
 _RECURRENT = RecurrentConfig(d_model=14, layers=2, tie="output")
 _CONVOLUTIONAL = ConvolutionalConfig(d_model=14, encoder_layers=2, decoder_layers=2, tie="output")
+_BYTENET = ByteNetConfig(d_model=14, encoder_layers=3, decoder_layers=3, max_dilation=2, tie="output")
 
 ENCODER_DECODERS: dict[str, ArchitectureConfig] = {
     "transformer": _TRANSFORMER,
     "transformer without norms, scaling and activation": replace(_TRANSFORMER, **_BARE),
     "transformer without residual connections": replace(_TRANSFORMER, decoder_layers=1, residual=False),
     "transformer of latents and experts": _DEEPSEEK,
+    "transformer with a window": _WINDOW,
+    "transformer of linear attention": _LINEAR,
     OWN: gated.GatedConfig(architecture=GATED, d_model=14, layers=2),
     "lstm without attention": replace(_RECURRENT, attention="none", bidirectional=False),
     "gru with Bahdanau's attention": replace(_RECURRENT, cell="gru", attention="additive"),
@@ -60,6 +66,8 @@ ENCODER_DECODERS: dict[str, ArchitectureConfig] = {
     "lstm with input feeding": replace(_RECURRENT, input_feeding=True, residual=True, variational_dropout=True),
     "convolutional": _CONVOLUTIONAL,
     "convolutional of even width": replace(_CONVOLUTIONAL, kernel_size=4, channels=11, positions="none"),
+    "bytenet": _BYTENET,
+    "bytenet of even width": replace(_BYTENET, kernel_size=4, channels=11, target_ratio=1.0, target_extra=2),
 }
 TRANSFORMERS = {f"transformer: {', '.join(map(str, given))}": shape(*given) for given in SHAPES}
 LANGUAGE_MODELS: dict[str, TextModelConfig] = {
@@ -68,11 +76,15 @@ LANGUAGE_MODELS: dict[str, TextModelConfig] = {
         _TRANSFORMER, family="decoder", decoder_layers=1, norm="none", activation="identity"
     ),
     "transformer of latents and experts": replace(_DEEPSEEK, family="decoder"),
+    "transformer with a window": replace(_WINDOW, family="decoder"),
+    "transformer of linear attention": replace(_LINEAR, family="decoder"),
     "elman": replace(_RECURRENT, family="decoder", cell="elman"),
     "lstm": replace(_RECURRENT, family="decoder", residual=True, layer_norm=True),
     "gru": replace(_RECURRENT, family="decoder", cell="gru", layers=1),
     "convolutional": replace(_CONVOLUTIONAL, family="decoder"),
     "convolutional of even width": replace(_CONVOLUTIONAL, family="decoder", kernel_size=4, positions="none"),
+    "bytenet": replace(_BYTENET, family="decoder"),
+    "bytenet of even width": replace(_BYTENET, family="decoder", kernel_size=4, channels=11, max_dilation=4),
 }
 ENCODERS: dict[str, TextModelConfig] = {
     **{name: replace(config, family="encoder", segments=2) for name, config in TRANSFORMERS.items()},
@@ -80,12 +92,15 @@ ENCODERS: dict[str, TextModelConfig] = {
         _TRANSFORMER, family="encoder", pooler="attention", segments=2
     ),
     "transformer of latents and experts": replace(_DEEPSEEK, family="encoder", segments=2),
+    "transformer with a window": replace(_WINDOW, family="encoder", segments=2),
+    "transformer of linear attention": replace(_LINEAR, family="encoder", segments=2),
     "transformer decoder": replace(_TRANSFORMER, family="decoder", segments=2),
     "elman": replace(_RECURRENT, family="encoder", cell="elman", layers=1),
     "lstm": replace(_RECURRENT, family="encoder", residual=True, segments=2),
     "lstm in one direction": replace(_RECURRENT, family="encoder", bidirectional=False, pooling="last"),
     "gru": replace(_RECURRENT, family="encoder", cell="gru", layer_norm=True),
     "convolutional": replace(_CONVOLUTIONAL, family="encoder", channels=11, segments=2),
+    "bytenet": replace(_BYTENET, family="encoder", channels=11, segments=2),
     "text cnn": TextCNNConfig(d_model=14, kernel_sizes=(1, 3, 4), filters=5, tie="output"),
     "text cnn of two channels": TextCNNConfig(d_model=14, kernel_sizes=(2, 5), filters=7, multichannel=True),
     "bag of words": BagOfWordsConfig(d_model=14),

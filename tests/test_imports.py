@@ -26,7 +26,7 @@ NOT_OF_A_GPT = (
     r"(convert|corpora|inspector|jobs|media|predictors|search|server|tools)\b",
     r"data\.(word_vectors|passages|batches)",
     r"data\.readers\.(rows|columns|labelled|tagged|squad|dialogues|media_files)",
-    r"architectures\.(bag_of_words|convolutional|dual_encoder|recurrent|text_|transformer\.masked|word2vec)",
+    r"architectures\.(bag_of_words|bytenet|convolutional|dual_encoder|recurrent|text_|transformer\.masked|word2vec)",
     r"nn\.(frames|patches|tubelets)",
     r"tasks\.(?!task$|dataset$|specs$|language_model$|(parts|readers)(\.running_text)?$)",
     r"text\.(hugging_face|sentencepiece|speech_tokens)",

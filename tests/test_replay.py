@@ -64,6 +64,7 @@ def test_an_update_of_every_task_comes_out_as_the_run_had_it(task, tmp_path):
         {"architecture": "recurrent", "cell": "gru", "attention": "additive", "layers": 2, "dropout": 0.1},
         {"architecture": "recurrent", "cell": "lstm", "layers": 1},
         {"architecture": "convolutional", "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.1},
+        {"architecture": "bytenet", "encoder_layers": 3, "decoder_layers": 3, "max_dilation": 2, "dropout": 0.1},
     ],
     ids=lambda model: model.get("cell", model.get("architecture", "transformer")),
 )

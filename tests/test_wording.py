@@ -37,6 +37,7 @@ def test_one_thing_is_told_in_the_singular(number, words):
         ("batches", "batch"),
         ("classes", "class"),
         ("bytes", "byte"),
+        ("seconds of audio", "second of audio"),
     ],
 )
 def test_the_singular_is_that_of_english(things, thing):

@@ -11,6 +11,9 @@ def counted(number: int, things: str) -> str:
 
 def singular(things: str) -> str:
     """Return the singular of a regular English plural, such as "query" for "queries" and "batch" for "batches"."""
+    thing, of, whole = things.partition(" of ")
+    if of:  # such as "seconds of audio"
+        return f"{singular(thing)}{of}{whole}"
     if things.endswith("ies"):
         return f"{things[:-3]}y"
     return things.removesuffix("es" if things.endswith(("ches", "sses")) else "s")

@@ -48,9 +48,10 @@ def test_without_a_padding_mask_all_tokens_are_real(name):
     assert torch.equal(model(IDS), expected)
 
 
-@pytest.mark.parametrize("architecture", ["transformer", "recurrent", "convolutional"])
+@pytest.mark.parametrize("architecture", ["transformer", "recurrent", "convolutional", "bytenet"])
 def test_without_padding_masks_all_tokens_of_both_texts_are_real(architecture):
-    small = {"transformer": {"heads": 2}, "recurrent": {}, "convolutional": {"encoder_layers": 1, "decoder_layers": 1}}
+    layers = {"encoder_layers": 1, "decoder_layers": 1}
+    small = {"transformer": {"heads": 2}, "recurrent": {}, "convolutional": layers, "bytenet": layers}
     settings = {"architecture": architecture, "d_model": 14, **small[architecture]}
     config = make_recipe({"model": settings}).model
     model = model_class(config)(config, VOCABULARY, VOCABULARY).eval()

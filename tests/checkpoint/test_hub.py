@@ -12,6 +12,7 @@ import huggingface_hub.constants as settings
 import numpy as np
 import pytest
 import torch
+from huggingface_hub.utils import logging
 
 import foreign_models
 import heedful
@@ -181,9 +182,17 @@ def test_without_a_network_the_error_says_so(hub, model, monkeypatch):
     hub.add_folder("someone/tiny", model)
     folder = find_model(NAME)
     monkeypatch.setattr(settings, "HUGGINGFACE_CO_URL_TEMPLATE", f"http://127.0.0.1:9{FILES}")
-    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)
+    verbosities = []
+    sleep = "huggingface_hub.utils._http.time.sleep"
+    monkeypatch.setattr(sleep, lambda _: verbosities.append(logging.get_verbosity()))
     assert find_model(NAME) == folder
+    verbosities.clear()
     assert message(RunError, "hf:someone/other").startswith("hf:someone/other: the Hub cannot be reached")
+    retries = len(verbosities)
+    with pytest.raises(RunError, match="hf:someone/other: the Hub cannot be reached"):
+        download("hf:someone/other", foreign=True)
+    assert len(verbosities) == 2 * retries  # the second file of a foreign model is not tried
+    assert set(verbosities) == {logging.ERROR}  # the library does not print its retries
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "tokenizer/joint/tokenizer.json", "manifest.json"])
@@ -272,8 +281,10 @@ def test_an_upload_that_fails_commits_nothing(hub, model, tmp_path, monkeypatch,
 
 
 def test_a_push_without_a_login_or_with_a_wrong_name_is_refused_before_the_export(hub, model, tmp_path, monkeypatch):
-    with pytest.raises(InputError, match="not a Hub repository name; write hf:OWNER/NAME"):
+    with pytest.raises(InputError, match='not a Hub repository name; did you mean "hf:someone/tiny"'):
         invoke("export", model, tmp_path / "out", "--push", "someone/tiny")
+    with pytest.raises(InputError, match="not a Hub repository name; write hf:OWNER/NAME"):
+        invoke("export", model, tmp_path / "out", "--push", "tiny")
     with pytest.raises(InputError, match="give a folder"):
         invoke("export", model)
     with pytest.raises(InputError, match="add --push hf:OWNER/NAME"):
@@ -336,7 +347,7 @@ def test_a_warm_start_records_the_commit_and_the_card_the_base_model(hub, model,
     assert 'base_model: "someone/tiny"' in card
     assert f"| started from | {NAME}@{commit} |" in card
     hub.commit("someone/tiny", {"README.md": b"another commit"})
-    with pytest.raises(InputError, match=f"the run was started with '{NAME}@{commit}'"):
+    with pytest.raises(InputError, match=f'the run was started with "{NAME}@{commit}"'):
         heedful.train(settings, tmp_path / "run", set={"train.max_updates": 2})
 
 

@@ -43,7 +43,7 @@ def test_a_model_goes_there_and_back(kind, tmp_path):
     before, after = (load_file(tmp_path / place / "model.safetensors") for place in ("theirs", "again"))
     assert after.keys() == before.keys()
     numbers = sum(value.numel() for value in after.values())
-    assert re.fullmatch(rf".*again: [.0-9]+ MB for Hugging Face, {numbers:,} parameters in float32\n", result.stdout)
+    assert re.fullmatch(rf".*again: [.0-9]+ [kM]B for Hugging Face, {numbers:,} parameters in float32\n", result.stdout)
     norms = [name for name in before if ("orm" in name or "ln_" in name) and before[name].numel() in (22, 26)]
     assert kind == "marian" or len(norms) > 7
     assert all(torch.equal(before[name], after[name]) for name in norms)
@@ -176,6 +176,14 @@ def test_a_foreign_model_is_not_converted_into_another_foreign_format(tmp_path):
         InputError, match="theirs: has the format gpt2, but --to bert converts only heedful models; leave --to out"
     ):
         invoke("convert", tmp_path / "theirs", "--to", "bert", "--out", tmp_path / "other")
+
+
+def test_a_format_that_the_folder_does_not_have_is_named_with_the_real_one(tmp_path):
+    foreign_models.gpt2(tmp_path / "theirs")
+    invoke("convert", tmp_path / "theirs", "--out", tmp_path / "ours")
+    for name, source, real in (("ours", "gpt2", "heedful"), ("theirs", "opennmt", "gpt2")):
+        with pytest.raises(InputError, match=f"--from {source}: .*{name} has the format {real}; leave --from out"):
+            invoke("convert", tmp_path / name, "--out", tmp_path / "other", "--from", source)
 
 
 def test_both_directions_say_what_takes_its_time(tmp_path, reporters):

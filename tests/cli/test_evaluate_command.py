@@ -281,7 +281,7 @@ def test_text_in_lower_case_is_scored_with_and_without_case(place):
     result = run(*files)
     names = [line.split("  ")[0] for line in result.stdout.splitlines()]
     assert names == ["BLEU", "chrF2", "TER", "BLEU (lower-cased)", "chrF2 (lower-cased)"]
-    assert "lower-cased, but the references are not" in result.stderr
+    assert "contain no capital letters, but the references do" in result.stderr
     compared = json.loads(run(*files, "--against", place / "other", "--json").stdout)["comparisons"]
     assert [found["name"] for found in compared][-2:] == ["BLEU (lower-cased)", "chrF2 (lower-cased)"]
     assert "case:lc" in compared[-1]["signature"]
@@ -292,7 +292,7 @@ def test_a_model_of_lower_cased_text_is_scored_with_and_without_case(place):
     model = make_model(place / "model", replace(DATA, root=str(place)), vocabulary=TokenizerConfig(lowercase=True))
     result = run(model, "--language", "de", "--metrics", "bleu")
     assert [line.split("  ")[0] for line in result.stdout.splitlines()] == ["BLEU", "BLEU (lower-cased)"]
-    assert f"{model}: lower-cased, but the references are not" in result.stderr
+    assert f"the outputs of {model} contain no capital letters, but the references do" in result.stderr
 
 
 def test_a_model_of_compatible_characters_is_scored_in_its_form(place):

@@ -23,6 +23,20 @@ def texts(tmp_path):
     return path
 
 
+@pytest.mark.parametrize(
+    ("equal", "difference", "message"),
+    [
+        (48, 2e-6, "2 of 50 outputs differ between X and heedful (log-probabilities or values differ by up to 2e-06)"),
+        (49, 0.0, "1 of 50 outputs differs between X and heedful"),
+        (50, 0.5, "log-probabilities or values differ by up to 0.5 between X and heedful"),
+    ],
+)
+def test_a_disagreement_counts_what_differs_and_only_rounding_asks_for_more_training(equal, difference, message):
+    agreement = Agreement(inputs=50, equal=equal, difference=difference, program="X")
+    assert agreement.disagreement == message
+    assert ("Train it further" in agreement.cause) == (difference == 2e-6)
+
+
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_the_bundled_translator_leaves_heedful(precision, texts, tmp_path):
     options = ["--to", "ctranslate2", "--precision", precision, "--inputs", texts]
@@ -40,7 +54,7 @@ def test_the_bundled_translator_leaves_heedful(precision, texts, tmp_path):
 def test_tokenizers_leave_heedful_without_weights(texts, tmp_path):
     sentencepiece = pytest.importorskip("sentencepiece")
     result = invoke("export", "en-de", tmp_path / "out", "--to", "sentencepiece", "--inputs", texts)
-    assert re.fullmatch(rf"{tmp_path}/out: 0\.\d MB for SentencePiece\n", result.stdout)
+    assert re.fullmatch(rf"{tmp_path}/out: (0\.\d MB|\d+\.\d kB) for SentencePiece\n", result.stdout)
     assert "4 of 4 inputs have the same output in SentencePiece" in result.stderr
 
     ours = load_model("en-de").tokenizers.source
@@ -75,7 +89,8 @@ def test_an_export_that_differs_is_removed(texts, tmp_path, monkeypatch):
     differs = Agreement(inputs=3, equal=2, difference=0.5, program="CTranslate2")
     exporter = replace(EXPORTERS["ctranslate2"], compare=lambda *_: differs)
     monkeypatch.setitem(EXPORTERS._imported, "ctranslate2", exporter)
-    with pytest.raises(RunError, match="2 of 3 inputs have the same output"):
+    message = "1 of 3 outputs differs between CTranslate2 and heedful .*, so the folder was deleted. Please report"
+    with pytest.raises(RunError, match=message):
         invoke("export", "en-de", tmp_path / "out", "--to", "ctranslate2", "--inputs", texts)
     assert not (tmp_path / "out").exists()
 

@@ -4,8 +4,10 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from cli.invocation import invoke
 from heedful.cli import app
 from heedful.cli.hints import COMMANDS, OPTIONS, commands_of, name_options, options_of
+from heedful.errors import InputError
 
 ALL = {" ".join(words): command for words, command in commands_of(get_command(app))}
 
@@ -16,6 +18,13 @@ def test_a_setting_is_named_by_the_option_with_which_the_user_set_it():
     assert name_options("invalid option: tokenizer.kind must be", ["--kind", "x"]) == "--kind must be"
     assert name_options("train.best, task", ["--task", "x"]) == "train.best, task"
     assert name_options("set tokenizer.byte_fallback = true", ["--no-byte-fallback"]) == "leave out --no-byte-fallback"
+
+
+def test_evaluate_names_the_columns_by_its_options():
+    message = "no column. Set source_field and target_field (and pair_field) to these names"
+    options = "no column. Set --source-field and --target-field (and --pair-field) to these names"
+    assert name_options(message, ["heedful", "evaluate", "run"]) == options
+    assert name_options(message, ["heedful", "train", "r"]) == message
 
 
 def test_the_name_of_a_copy_is_neither_shown_nor_to_be_changed(monkeypatch):
@@ -30,6 +39,11 @@ def told(*arguments: str) -> str:
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2
     return " ".join(result.stderr.replace("│", " ").split())
+
+
+def test_a_second_setting_after_set_is_told_to_repeat_the_option():
+    with pytest.raises(InputError, match="--set takes one setting; repeat it for each: --set b=2 --set c=3"):
+        invoke("train", "recipe.toml", "--set", "a=1", "b=2", "c=3")
 
 
 def test_help_is_not_suggested_for_an_option_that_is_only_spelled_like_it():

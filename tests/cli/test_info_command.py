@@ -108,6 +108,15 @@ def test_a_mixture_of_experts_is_counted_with_the_share_that_computes_a_token() 
     assert lines[2] == ["KV", "cache", "per", "token:", "160", "values,", "640", "bytes", "in", "float32"]
 
 
+def test_sums_and_windows_have_a_size_that_no_text_exceeds() -> None:
+    changes = ("--set", "model.attention=linear", "--set", "model.attention_dropout=0")
+    [sums] = [line for line in run("gpt2-medium", *changes) if line[:3] == ["sums", "of", "all"]]
+    # 24 layers of 16 heads: for each of 64 features, its sum over all keys and 64 sums of values
+    assert sums[-6:] == ["1,597,440", "values,", "6,389,760", "bytes", "in", "float32"]
+    lines = map(" ".join, run("gpt2-medium", "--set", "model.window=700"))
+    assert "KV cache of a text: at most 1,400 tokens, which are two windows" in lines
+
+
 def test_a_model_that_does_not_write_has_no_cache() -> None:
     assert not [line for line in run("bert-base") if line[:2] == ["KV", "cache"]]
     assert [line for line in run("gpt2-medium") if line[:2] == ["KV", "cache"]]

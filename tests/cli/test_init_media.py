@@ -122,7 +122,7 @@ def test_what_is_seen_in_a_folder_is_told(here: Path) -> None:
     assert "  copies of earlier files (same bytes, pixels or samples): 1\n" in told
     assert "  1 file cannot be read; the first: pictures/left/bad.png: not an image" in told
     assert "    they are left out of all parts\n" in told
-    assert "  shuffled, because no column names a speaker or group" in told
+    assert "  shuffled, because nothing says which files belong together" in told
     recipe = load_recipe("pictures-image-classification")
     assert (recipe.name, recipe.image.size, recipe.data.bad_files) == (
         "pictures-image-classification",

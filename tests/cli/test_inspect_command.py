@@ -16,7 +16,7 @@ import subjects
 from heedful.architectures import weights
 from heedful.checkpoint import write_model
 from heedful.cli.inspect import SAMPLE, inspect, listen, sample_of, served_name
-from heedful.config.schema import CorpusConfig, DataConfig, DecodeConfig, Recipe
+from heedful.config.schema import CorpusConfig, DataConfig, DecodeConfig, ModelConfig, Recipe
 from heedful.errors import InputError, RunError
 from heedful.inspector.page import view
 
@@ -94,6 +94,13 @@ def test_what_is_missing_is_named_by_what_the_model_reads(modality, words, monke
         (["  ", "--out", "page.html"], "the text is empty"),
         (["dog", "--head", "dec.1.cross.1"], "--head is for --out FILE"),
         (["dog", "--out", "page.html", "--beside", "en-de"], "--beside is for the live page"),
+        (["dog", "--out", "page.txt"], r"--out page.txt: the name of a page must end in \.html or \.htm"),
+        (["dog", "--out", "page.html", "--target", " "], "--target is empty"),
+        (
+            ["dog", "--out", "page.html", "--target", "Hund", "--reference", "x"],
+            "--reference .* which --target replaces",
+        ),
+        (["dog", "--out", "page.html", "--target", "Hund", "--beam", "2"], "--beam is for .* which --target replaces"),
         (["dog", "--out", "page.html", "--data", "."], "--data is for the live page"),
     ],
 )
@@ -102,6 +109,16 @@ def test_what_cannot_be_written_is_refused_and_leaves_nothing(model, tmp_path, m
     with pytest.raises(InputError, match=words):
         run(model, *arguments)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("option", [("--reference", "a cat"), ("--beam", 2)])
+def test_options_of_a_beam_search_are_refused_for_a_language_model(option, tmp_path, monkeypatch):
+    recipe = Recipe(task="language_model", model=ModelConfig(family="decoder"))
+    monkeypatch.setattr("heedful.cli.inspect.recipe_of", lambda _: recipe)
+    with pytest.raises(
+        InputError, match=f"{option[0]} is for models with a beam search, but lm has none; leave it out"
+    ):
+        run("lm", "dog", "--out", tmp_path / "page.html", *option)
 
 
 def test_a_model_that_is_not_there_is_named():

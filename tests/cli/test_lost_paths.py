@@ -77,8 +77,8 @@ USES: dict[tuple[str, str], tuple[str, dict[str, str]]] = {  # by command and pa
         for command in ("translate", "write")
         for name, use in {
             "models": ("hi --model {}", MODEL),
-            "source": ("--input {}", EITHER),
-            "output": ("hi --output {}", OUT),
+            "source": ("--model en-de --input {}", EITHER),
+            "output": ("hi --model en-de --output {}", OUT),
         }.items()
     },
     ("transcribe", "file"): ("{} --model speech_recognition", EITHER),
@@ -136,7 +136,6 @@ USES: dict[tuple[str, str], tuple[str, dict[str, str]]] = {  # by command and pa
     ("distill", "data"): ("recipe.toml --teacher en-de --out new --data {}", FOLDER),
     ("convert", "out"): ("en-de --to marian --out {}", OUT_FOLDER),
     ("info", "model"): ("{}", RECIPE_OR_MODEL),
-    ("info", "graph"): ("recipe.toml --graph {}", OUT),
     ("info", "graph"): ("tiny --graph {}", OUT),
     ("scenes", "out"): ("en-de --out {}", OUT_FOLDER),
     ("stories", "out"): ("--out {}", OUT_FOLDER),

@@ -26,6 +26,7 @@ def test_tables_and_a_conclusion_are_printed(run):
     assert norm.endswith(", bit for bit as in the log")
     assert conclusion == "all tensors are finite"
     assert [line.split(",")[0] for line in lines if line.startswith("batch")] == ["batch 0", "batch 1"]
+    assert all("(sum over the batch)" in line for line in lines if line.startswith("batch"))
     assert sum(line.startswith("enc.0.ffn.h ") for line in lines) == 2
     assert sum(line.startswith("encoder.blocks.0.feed_forward.up.weight ") for line in lines) == 1
 

@@ -5,6 +5,7 @@ import json
 import pytest
 from invocation import invoke
 
+from heedful.cli.runs import in_toml
 from interrupted import train
 from reversal import recipe, write_pairs
 
@@ -29,6 +30,10 @@ def test_a_run_is_listed_as_a_row_and_as_json(runs):
 def test_a_whole_run_and_its_twin_differ_in_nothing(runs):
     assert invoke("runs", "check", runs / "mine").stdout.endswith("every file matches its checksum\n")
     assert invoke("runs", "diff", runs / "mine", runs / "mine").stdout.endswith("no setting differs\n")
+
+
+def test_settings_are_written_as_in_a_recipe():
+    assert list(map(in_toml, (True, "en", [1, 2], 0.5, None))) == ["true", '"en"', "[1, 2]", "0.5", "-"]
 
 
 def test_nothing_is_removed_without_yes(runs):

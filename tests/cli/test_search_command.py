@@ -135,6 +135,14 @@ def test_vectors_are_written_as_json_or_as_an_array(place):
     assert (place / "v.jsonl").read_text().splitlines() == lines
 
 
+def test_an_empty_text_has_a_vector_and_a_warning(place):
+    (place / "some").write_text("w3 w5\n\nw7\n")
+    for options in ((), ("--output", "v.npy")):
+        result = encode("--model", "model", "--input", "some", *options)
+        assert "empty texts, whose results are meaningless: 1 of 3 (line 2)" in result.stderr
+    assert "empty texts" not in encode("--model", "model", "w3").stderr
+
+
 def test_a_format_that_nobody_knows_is_refused(place):
     with pytest.raises(InputError, match=r"--output v\.txt: .* must end in \.jsonl, \.npy or \.npz"):
         encode("--model", "model", "--input", "corpus", "--output", "v.txt")

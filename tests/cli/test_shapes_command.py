@@ -41,6 +41,8 @@ def test_a_corpus_is_a_table_for_each_part_and_the_pictures_that_it_names(tmp_pa
     assert len(set(files.values())) == 31
     assert "23 images to train on, 3 for validation, 5 for test" in result.output
     assert all(tables["test"][0][language] in result.output for language in ("en", "de", "zh"))
+    command = f"heedful init {out / 'train.jsonl'} --task captioning --target-field en"
+    assert result.output.endswith(f"next:\n  {command}\n")
 
 
 def test_the_same_command_writes_the_same_bytes_and_another_seed_others(tmp_path):

@@ -26,6 +26,7 @@ def test_each_part_is_a_file_with_a_story_a_paragraph(tmp_path):
     assert len({story for told in paragraphs.values() for story in told}) == 31
     assert "23 stories to train on, 3 for validation, 5 for test" in result.output
     assert paragraphs["test.txt"][0].split(". ")[0] in result.output
+    assert f"next:\n  heedful init {out}\n" in result.output
     assert 'documents = "paragraph"' in result.output
 
 

@@ -8,6 +8,7 @@ import pytest
 from invocation import invoke
 
 from heedful.checkpoint import load_model
+from heedful.errors import InputError
 from toy_model import TOY_MODEL
 
 RECIPE = f"""
@@ -88,3 +89,10 @@ def test_a_signal_saves_and_says_how_to_go_on(number, code, text):
     exit_code, _, err = heedful(*words, "--set", f"train.max_updates={update + 1}", *endless[2:])
     assert exit_code == 0
     assert f"resuming after update {update}" in err
+
+
+@pytest.mark.parametrize("command", [("train",), ("config", "check")])
+def test_the_folder_of_a_comparison_is_not_a_run_folder(command, tmp_path):
+    (tmp_path / "report.json").write_text("{}")
+    with pytest.raises(InputError, match="is the folder of a comparison; choose another folder for the run"):
+        invoke(*command, "recipe.toml", "--out", tmp_path)

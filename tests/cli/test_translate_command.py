@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,6 +16,7 @@ from speechless import make_speechless
 
 from heedful.architectures import EncoderDecoder, weights
 from heedful.checkpoint import load_model, write_model
+from heedful.cli.commands import TABLE, Commands
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError, RunError
 from heedful.predictors.translator import Translator
@@ -166,7 +168,7 @@ MISTAKES = {
     "a beam beyond the vocabulary": (("w3", "--beam", 59), InputError, "more than the 57 tokens of the vocabulary"),
     "a beam beyond all bounds": (("w3", "--beam", 100_000), InputError, "must be at most 1,000"),
     "no beam": (("w3", "--beam", 0), InputError, "^--beam must be at least 1, but is 0$"),
-    "a beam in words": (("w3", "--beam", "two"), InputError, '^--beam must be an integer, but is "two"$'),
+    "a beam in words": (("w3", "--beam", "two"), InputError, '^--beam must be a whole number, but is "two"$'),
     "a penalty in words": (("w3", "--alpha", "big"), InputError, '^--alpha must be a number, but is "big"$'),
     "not a number": (("w3", "--alpha", "nan"), InputError, "^--alpha must be from 0 to 10, but is nan$"),
     "a negative penalty": (("w3", "--alpha", -1), InputError, "--alpha must be at least 0"),
@@ -224,6 +226,16 @@ def test_literals_stay_unless_they_are_switched_off(model, translator):
     [found] = translator.translate_lines([line])
     written = json.loads(invoke("translate", line, "--model", model, "--json").stdout)
     assert written["translations"][0]["text"] == found.text
+
+
+def test_write_describes_texts_instead_of_translations_and_needs_a_model():
+    commands = Commands(TABLE)
+    ours, theirs = ({each.name: each for each in commands[name].params} for name in ("write", "translate"))
+    assert theirs.keys() - ours.keys() == {"literals"}
+    assert not [name for name, each in ours.items() if re.search(r"sentence|en-de|Translate|translates", each.help)]
+    result = invoke("write", "Tell me a story.")
+    assert result.exit_code
+    assert "Missing option '--model'" in result.stderr
 
 
 def test_models_of_other_tasks_write_what_they_write(tmp_path, model, translator):

@@ -1,5 +1,8 @@
 """`heedful encode` and `heedful search` take a BERT of one's own."""
 
+import subprocess
+import sys
+
 import torch
 from invocation import invoke
 
@@ -21,3 +24,9 @@ def test_the_commands_for_vectors_take_a_bert(tmp_path):
     options = ("--corpus", tmp_path / "texts.txt", "--model", tmp_path / "bert", "--count", "1")
     assert TEXTS[1] in invoke("search", TEXTS[1], *options).stdout
     assert len(invoke("encode", "--model", tmp_path / "bert", *TEXTS).stdout.splitlines()) == len(TEXTS)
+
+    # A warning that the library logs begins as the command's own.
+    command = [sys.executable, "-m", "heedful", "encode", "--model", str(tmp_path / "bert"), TEXTS[0]]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    [warning] = [line for line in done.stderr.splitlines() if "not for sentence vectors" in line]
+    assert warning.startswith(f"heedful: {tmp_path}/bert was trained for the task")

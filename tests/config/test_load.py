@@ -208,7 +208,7 @@ def test_a_wrong_override_is_named(file: Path, overrides: list[str], message: st
         ("[foo]\nseed = 1", "line 13: unknown table [foo]; a recipe can contain name, task, data, "),
         ("[model]\nnorm = 'pre'", "line 13: [model] is defined twice; merge the two tables"),
         ("[image]\nsize = 32", "image.size must be a list of height and width, such as [32, 32], but is 32"),
-        ("[tokenizer]\nvocab_size = 99999999", "vocab_size must be at most 10,000,000, but is 99999999"),
+        ("[tokenizer]\nvocab_size = 99999999", "vocab_size must be at most 10,000,000, but is 99,999,999"),
     ],
 )
 def test_a_mistake_is_named_with_its_line_and_remedy(file: Path, line: str, message: str) -> None:
@@ -259,6 +259,9 @@ def test_an_unknown_preset_is_named(file: Path, name: object, remedy: str) -> No
 
 def test_keys_of_the_transformer_in_a_recipe_of_another_architecture_are_to_be_removed(file: Path) -> None:
     assert "unknown key model.heads: it is a key of the Transformer, " in refusal(file, "model.architecture=recurrent")
+    counted = refusal(file, "model.architecture=recurrent", "model.decoder_layers=3")
+    assert "model.decoder_layers: it is a key of the Transformer, not of the recipe's architecture; did you" in counted
+    assert 'did you mean "model.layers"' in refusal(file, "model.architecture=recurrent", "decoder_layers=3")
 
 
 def test_the_recipes_in_a_folder_without_one_are_named(tmp_path: Path) -> None:

@@ -193,6 +193,12 @@ BROKEN = [
         {"model": {"attention": "latent", "positions": "rotary", "d_rope": 5}},
         "but model.d_rope = 5; set it to an even number",
     ),
+    (
+        "model.positions",
+        {"model": {"attention": "linear", "positions": "alibi"}},
+        'to "sinusoidal", "learned" or "none"',
+    ),
+    ("model.attention", {"model": {"attention": "linear", "window": 7}}, 'or set model.attention = "multi_head"'),
     ("model.feed_forward", {"model": {"shared_experts": 1}}, 'set it to "experts", or leave them out'),
     (
         "model.experts_per_token",
@@ -204,6 +210,7 @@ BROKEN = [
         {"model": {"feed_forward": "experts"}, "train": {"compile": True}},
         "set train.compile = false",
     ),
+    ("train.compile", {"model": {"attention": "linear"}, "train": {"compile": True}}, "each length of a batch"),
     ("model.d_model", {"model": {**RECURRENT, "d_model": 35}}, "set model.bidirectional = false"),
     (
         "model.input_feeding",
@@ -283,6 +290,8 @@ def test_a_run_that_ends_in_its_warmup_is_remarked_upon_and_not_refused(schedule
         {"model": {"kv_heads": 2}},
         {"model": {"attention": "latent", "kv_heads": 8, "kv_rank": 7, "q_rank": 5, "d_rope": 5}},
         {"model": {"attention": "latent", "positions": "rotary", "d_k": 7}},
+        {"model": {"attention": "linear", "positions": "none", "kv_heads": 2, "d_v": 7}},
+        {"model": {"attention": "latent", "window": 1}},
         {"model": {"feed_forward": "experts", "experts": 4, "experts_per_token": 4, "shared_experts": 1}},
         {"model": {"d_model": 35, "heads": 5, "positions": "none"}},
         {"tokenizer": {"joint": False}, "model": {"tie": "output"}},

@@ -148,6 +148,8 @@ def test_the_head_of_an_encoder_is_left_out(task, tmp_path):
         ({"scale_scores": False}, "model.scale_scores = false: must be true"),
         ({"activation": "identity"}, 'model.activation = "identity": must be one of relu, '),
         ({"attention": "latent"}, 'model.attention = "latent": must be "multi_head"'),
+        ({"attention": "linear"}, 'model.attention = "linear": must be "multi_head"'),
+        ({"window": 7}, "model.window = 7: must be left out"),
         ({"feed_forward": "experts"}, 'model.feed_forward = "experts": must be "dense"'),
     ],
 )

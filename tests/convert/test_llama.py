@@ -273,6 +273,8 @@ def test_separate_embeddings_are_announced():
         ({"d_v": 5}, "model.d_v left out, not 5$"),
         ({"segments": 2}, "model.segments = 0, not 2$"),
         ({"attention": "latent"}, 'model.attention = "multi_head", not "latent"$'),
+        ({"attention": "linear", "positions": "none"}, 'model.attention = "multi_head", not "linear"'),
+        ({"window": 7}, "model.window left out, not 7$"),
         ({"feed_forward": "experts"}, 'model.feed_forward = "dense", not "experts"$'),
     ],
 )

@@ -294,6 +294,7 @@ def test_weights_are_stored_in_int8_and_next_to_a_large_graph(max_file, tmp_path
     [
         ("translation", {"architecture": "recurrent"}, 'its architecture is "recurrent", whose graph depends on'),
         ("language_model", {"architecture": "convolutional"}, 'its architecture is "convolutional", whose graph'),
+        ("translation", {"architecture": "bytenet"}, 'its architecture is "bytenet", whose graph depends on'),
         ("classification", {"architecture": "text_cnn"}, 'its architecture is "text_cnn", whose graph depends on'),
         ("word_vectors", {"architecture": "word2vec"}, 'its task is "word_vectors"; the export supports translation'),
         ("captioning", {}, 'its task is "captioning"; the export supports translation'),
@@ -302,6 +303,8 @@ def test_weights_are_stored_in_int8_and_next_to_a_large_graph(max_file, tmp_path
             {"attention": "latent"},
             'model.attention is "latent"; the export supports only "multi_head"',
         ),
+        ("language_model", {"attention": "linear"}, 'model.attention is "linear"; the export supports only'),
+        ("language_model", {"window": 7}, "model.window is 7; the export supports only attention to all tokens"),
         ("classification", {"feed_forward": "experts"}, 'model.feed_forward is "experts"; the export supports only'),
     ],
 )

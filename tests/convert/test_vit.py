@@ -222,7 +222,7 @@ def test_a_converted_classifier_names_classes_and_comes_by_the_command(tmp_path)
     found = heedful.load(tmp_path / "ours", task="image_classification").predict(picture)
     assert set(found.probabilities) == {"cat", "dog", "crane", "eel", "crane (4)"}
     arguments = ["convert", str(tmp_path / "ours"), "--to", "vit", "--out", str(tmp_path / "again")]
-    assert "MB for Hugging Face, " in CliRunner().invoke(app, arguments, catch_exceptions=False).output
+    assert "B for Hugging Face, " in CliRunner().invoke(app, arguments, catch_exceptions=False).output
 
 
 def test_without_a_preprocessor_the_usual_settings_are_taken_and_told(tmp_path):

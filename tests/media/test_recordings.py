@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from heedful.config.modalities import AudioConfig
 from heedful.errors import InputError
-from heedful.media.audio import read_audio
+from heedful.media.audio import ChannelMixer, read_audio
 from heedful.media.audio_reader import BLOCK, ArrayAudioReader, FileAudioReader, audio_reader
 
 soundfile = pytest.importorskip("soundfile")
@@ -27,6 +27,15 @@ def sound(rate, seconds=1.3, channels=2):
         0.3 * np.sin(2 * np.pi * f * times) + 0.1 * np.cos(2 * np.pi * 3 * f * times) for f in (211, 307)[:channels]
     ]
     return np.stack(tones, axis=1).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("channels", "message"),
+    [(1, "only 1 channel, but audio.channel = 3; leave audio.channel out"), (2, "= 3; choose one from 1 to 2")],
+)
+def test_a_channel_that_a_recording_does_not_have_is_refused(channels, message):
+    with pytest.raises(InputError, match=message):
+        ChannelMixer(3).mix(sound(8000, channels=channels))
 
 
 @pytest.fixture(scope="module")

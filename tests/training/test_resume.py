@@ -103,7 +103,7 @@ def test_the_distance_of_checkpoints_may_change_where_none_are_averaged(recipe):
 def test_the_distance_of_checkpoints_is_fixed_where_the_final_model_is_their_mean(recipe):
     averaged = replace(recipe, train=replace(recipe.train, average_last=2, keep_last=2))
     other = replace(averaged, train=replace(averaged.train, save_every=7))
-    with pytest.raises(InputError, match=r"train\.save_every is 7, .* Use the old values, or start a new run"):
+    with pytest.raises(InputError, match=r"train\.save_every is 7, .* Use the old value, or start a new run"):
         check_same_run(other, saved(averaged))
 
 
@@ -126,10 +126,11 @@ def test_a_refusal_names_the_options_that_allow_all_changes_at_once(recipe):
     changed = replace(with_lr(recipe, 0.02), train=replace(recipe.train, label_smoothing=0.2, accumulate=3))
     keys = ["optimizer.lr", "train.accumulate", "train.label_smoothing"]
     options = " ".join(f"--allow-change {key}" for key in keys)
-    with pytest.raises(InputError, match=f"Use the old values, accept the changes with {options}, or start a new"):
+    message = f"Use the old values; or accept these changes: heedful train ... {options}. Or start a new run"
+    with pytest.raises(InputError, match=message):
         check_same_run(changed, saved(recipe))
     with pytest.raises(
-        InputError, match=f"accept the changes with {options.removeprefix('--allow-change optimizer.lr ')}"
+        InputError, match=f"accept these changes: .* {options.removeprefix('--allow-change optimizer.lr ')}. Or"
     ):
         check_same_run(changed, saved(recipe), keys[:1])
     check_same_run(changed, saved(recipe), keys)
@@ -137,11 +138,11 @@ def test_a_refusal_names_the_options_that_allow_all_changes_at_once(recipe):
 
 def test_a_refusal_names_the_changes_that_cannot_be_allowed(recipe):
     changed = replace(recipe, train=replace(recipe.train, seed=7))
-    with pytest.raises(InputError, match="Use the old values, or start a new run"):
+    with pytest.raises(InputError, match="Use the old value, or start a new run"):
         check_same_run(changed, saved(recipe))
     remedy = (
-        r"Use the old value of train\.seed, which cannot change, and accept the other changes with "
-        r"--allow-change optimizer\.lr, or start"
+        r"Keep the old value of train\.seed, which cannot change; optimizer\.lr may change: heedful train \.\.\. "
+        r"--allow-change optimizer\.lr\. Or start"
     )
     with pytest.raises(InputError, match=remedy):
         check_same_run(with_lr(changed, 0.02), saved(recipe))
@@ -150,14 +151,14 @@ def test_a_refusal_names_the_changes_that_cannot_be_allowed(recipe):
 def test_several_changes_that_cannot_be_allowed_are_listed_and_long_values_left_out(recipe):
     corpora = (*recipe.data.train, *recipe.data.train)
     changed = replace(recipe, train=replace(recipe.train, seed=7), data=replace(recipe.data, train=corpora))
-    message = "data.train has changed since the run was started; .*Use the old values of data.train and train.seed, "
+    message = "data.train has changed since the run was started; .*Keep the old values of data.train and train.seed, "
     with pytest.raises(InputError, match=message):
         check_same_run(with_lr(changed, 0.02), saved(recipe))
 
 
 def test_a_run_of_another_task_is_refused_without_a_list_of_changes(recipe):
     other = replace(recipe, task="summarisation", train=replace(recipe.train, seed=7))
-    message = "a run of another task: task is 'summarisation', but the run was started with 'translation'. Start a new"
+    message = 'a run of another task: task is "summarisation", but the run was started with "translation". Start'
     with pytest.raises(InputError, match=message):
         check_same_run(other, saved(recipe))
 
@@ -165,7 +166,7 @@ def test_a_run_of_another_task_is_refused_without_a_list_of_changes(recipe):
 def test_the_options_of_a_refusal_let_a_finished_run_of_a_falling_rate_be_longer(recipe):
     timed = replace(recipe, optimizer=replace(recipe.optimizer, schedule="linear"))
     longer = replace(timed, train=replace(timed.train, max_updates=1000))
-    with pytest.raises(InputError, match=r"with --allow-change train\.max_updates, or start"):
+    with pytest.raises(InputError, match=r"this change: heedful train \.\.\. --allow-change train\.max_updates\. Or"):
         check_same_run(longer, saved(timed))
     check_same_run(longer, saved(timed), ["train.max_updates"])
 

@@ -65,6 +65,15 @@ def test_where_the_rate_ends_is_said_for_every_limit(limits):
     assert ("5 minutes" in line) == ("max_minutes" in limits)
 
 
+@pytest.mark.parametrize("schedule", ["linear", "cosine"])
+@pytest.mark.parametrize(("limits", "updates"), [({"max_updates": 2}, None), ({"max_epochs": 1}, 2)])
+def test_a_run_that_ends_during_the_warm_up_names_the_rate_that_it_reaches(schedule, limits, updates):
+    optimizer = OptimizerConfig(schedule=schedule, lr=0.008, warmup=40)
+    line = rate_line(Recipe(optimizer=optimizer, train=TrainConfig(**limits)), updates)
+    assert f"{schedule} schedule, still warming up at the last update: 0.0004 of 0.008 at" in line
+    assert " to 0 " not in line
+
+
 def test_one_minute_is_written_in_the_singular():
     optimizer = OptimizerConfig(schedule="linear", lr=0.01, warmup=0)
     line = rate_line(Recipe(optimizer=optimizer, train=TrainConfig(max_minutes=1.0)))

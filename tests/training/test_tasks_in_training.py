@@ -63,7 +63,7 @@ def test_other_classes_cannot_go_on_with_a_run(text, tmp_path):
     settings = recipe("classification", text)
     train(settings, tmp_path / "run")
     other = recipe("classification", text, data={"labels": ["red", "green", "blue"]}, train={"max_updates": 13})
-    with pytest.raises(InputError, match=r"data\.labels is \['red', 'green', 'blue'\], but the run was started with"):
+    with pytest.raises(InputError, match=r'data\.labels is \["red", "green", "blue"\], but the run was started with'):
         train(other, tmp_path / "run")
 
 

@@ -234,6 +234,7 @@ TRANSLATORS = {
     "transformer, one matrix": {**SHAPE, "encoder_layers": 2, "decoder_layers": 1, "tie": "all"},
     "recurrent": {"architecture": "recurrent", "cell": "gru", "layers": 2, "d_model": 14, "tie": "none"},
     "convolutional": {"architecture": "convolutional", "d_model": 14, "tie": "none", "max_positions": 53},
+    "bytenet": {"architecture": "bytenet", "d_model": 14, "encoder_layers": 3, "decoder_layers": 3, "tie": "none"},
 }
 
 

@@ -7,13 +7,14 @@ imported only when such a name is used. This module does not import torch.
 import hashlib
 import re
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from heedful.errors import HeedfulError, InputError, RunError
 from heedful.storage.complete_folder import CARD, ENGINES, MANIFEST, DamagedError, read_manifest
+from heedful.wording import did_you_mean
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoSibling
@@ -105,10 +106,13 @@ def first_file(name: str, *, foreign: bool) -> Path:
     try:
         return Path(hf_hub_download(repository, MANIFEST, revision=revision))
     except EntryNotFoundError as error:
+        if isinstance(error, LocalEntryNotFoundError):  # the Hub was not reached, and would not be for another file
+            if foreign:
+                with suppress(LocalEntryNotFoundError):
+                    return Path(hf_hub_download(repository, CONFIG, revision=revision, local_files_only=True))
+            raise
         if foreign:
             return Path(hf_hub_download(repository, CONFIG, revision=revision))
-        if isinstance(error, LocalEntryNotFoundError):
-            raise
         raise InputError(
             f"{name}: is not a heedful model, as it has no {MANIFEST}; convert a transformers model first: "
             f"heedful convert {name} --out NAME"
@@ -164,7 +168,8 @@ def folder_to_push(folder: str | Path | None, name: str | None) -> Iterator[Path
         if folder is None:
             raise InputError(f"give a folder to export to, or --push {HUB}OWNER/NAME")
     elif not is_hub_name(name):
-        raise InputError(f"--push {name}: not a Hub repository name; write {HUB}OWNER/NAME")
+        remedy = did_you_mean([f"{HUB}{name}"]) if re.fullmatch(r"[\w.-]+/[\w.-]+", name) else f"write {HUB}OWNER/NAME"
+        raise InputError(f"--push {name}: not a Hub repository name; {remedy}")
     else:
         from huggingface_hub import get_token
         from huggingface_hub.utils import validate_repo_id
@@ -203,11 +208,17 @@ def push(folder: Path, name: str, *, private: bool = False) -> str:
 @contextmanager
 def named_errors(name: str | Path, access: str) -> Iterator[None]:
     """Replace huggingface_hub errors with errors that say what to do; `access` is "read" or "write"."""
+    from huggingface_hub.utils import logging
+
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()  # otherwise it prints two lines per retry
     try:
         yield
     except transfer_errors() as error:
         kind, problem = explain(error, access, split_name(name)[1] or "main")
         raise kind(f"{name}: {problem}") from error
+    finally:
+        logging.set_verbosity(verbosity)
 
 
 def transfer_errors() -> tuple[type[BaseException], ...]:

@@ -1,5 +1,6 @@
 """The Typer application of the `heedful` command line, which imports the module of a command on first use."""
 
+import logging
 import os
 import sys
 import warnings
@@ -66,6 +67,9 @@ def main() -> None:
 
     warnings.filterwarnings("ignore", module=r"PIL\.")  # heedful limits pixels and reports damage itself
     with standard_streams() as output:
+        handler = logging.StreamHandler()  # for warnings of the library
+        handler.setFormatter(logging.Formatter("heedful: %(message)s"))
+        logging.getLogger("heedful").addHandler(handler)
         try:
             run()
         except SystemExit as end:

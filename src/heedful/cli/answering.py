@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 
+EMPTY = "empty texts, whose results are meaningless"
 MAX_LOCATIONS = 3  # lines or files that a warning lists
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from heedful.cli.answering import AnswerForm, answer_files, check_n_best, load, settings, warn_of_cut_outputs
-from heedful.cli.files import FileOptions, ReadFiles, SkipBad, Truncated, named_files
+from heedful.cli.files import FileOptions, ReadFiles, SkipBad, TruncatedImages, named_files
 from heedful.cli.options import Beam, Device, Force, MaxExtra, Model, NBest, Output
 from heedful.cli.output import check_output, one_line
 from heedful.cli.translate import alternative_fields
@@ -27,7 +27,7 @@ def caption(
         bool, typer.Option("--json", help="Write a JSON object for each file, with tokens and scores.")
     ] = False,
     skip_bad: SkipBad = False,
-    truncated: Truncated = False,
+    truncated: TruncatedImages = False,
     device: Device = "auto",
     _force: Force = False,
 ) -> None:

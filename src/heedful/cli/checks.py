@@ -97,7 +97,8 @@ def replay_lines(update: "ReplayedUpdate") -> list[str]:
     lines = []
     for index, batch in enumerate(update.batches):
         examples = ", ".join(map(str, batch.examples))
-        lines += [f"batch {index}, epoch {update.epoch}: loss {batch.loss:.6g}; examples {examples}", ""]
+        loss = f"loss {batch.loss:.6g} (sum over the batch)"
+        lines += [f"batch {index}, epoch {update.epoch}: {loss}; examples {examples}", ""]
         lines += [*size_table("tensor", batch.tensors), ""]
     lines += [*size_table("gradient", update.gradients), ""]
     logged = ""

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from heedful.cli.options import folder_to_read, folder_to_write
+from heedful.cli.output import warn
 
 
 def compare(
@@ -71,7 +72,7 @@ def compare(
     say = partial(typer.echo, err=True)
     entries = parse_systems(systems, overrides or [])
     if len(entries) == 1:
-        say("only one system was given, so there is nothing to compare it with; add others to the command")
+        warn("only one system was given, so there is nothing to compare it with; add others to the command")
     outcome = ComparisonRun(entries, Budget(updates, minutes, parameters), out, data, say).run()
     if outcome.is_interrupted:
         say(f"stopped and saved; the same command resumes the comparison:\n  {shlex.join(['heedful', *sys.argv[1:]])}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.options import Data, Force, Overrides, folder_to_write
+from heedful.cli.options import Data, Force, Overrides, run_folder
 from heedful.cli.output import check_output, print_table, writing
 from heedful.config.families import FAMILIES
 from heedful.config.load import is_recipe, load_preset, load_recipe, recipe_schema, recipe_to_dict, to_toml
@@ -63,7 +63,7 @@ def check(
     data: Data = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Run folder; also check that the run can start or resume there.", callback=folder_to_write),
+        typer.Option(help="Run folder; also check that the run can start or resume there.", callback=run_folder),
     ] = None,
     overrides: Overrides = None,
 ) -> None:
@@ -263,8 +263,13 @@ def costs_per_token(recipe: "Recipe", counts: "ParameterCounts") -> Iterator[str
     if counts.inactive:
         yield f"active per token: {counts.active:,} parameters ({counts.active / counts.total:.1%})"
     if isinstance(recipe.model, TransformerSettings) and FAMILIES[recipe.model.family].writes:
-        size = recipe.model.cache_size
-        yield f"KV cache per token: {counted(size, 'values')}, {4 * size:,} bytes in float32"
+        size, sums = recipe.model.cache_size, recipe.model.sums_size
+        if recipe.model.attention == "linear" and recipe.model.family == "decoder":
+            yield f"sums of all tokens, instead of a KV cache: {counted(sums, 'values')}, {4 * sums:,} bytes in float32"
+        else:
+            yield f"KV cache per token: {counted(size, 'values')}, {4 * size:,} bytes in float32"
+        if recipe.model.window and recipe.model.family == "decoder":
+            yield f"KV cache of a text: at most {counted(2 * recipe.model.window, 'tokens')}, which are two windows"
 
 
 def paper_table(rows: "list[Table3Row] | tuple[Table3Row, ...]") -> "Table":

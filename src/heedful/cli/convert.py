@@ -88,6 +88,8 @@ def convert(
         with show_progress(f"downloading {model}"):
             folder = download(model, foreign=True)
     source = source or format_of(str(folder))
+    if source != HEEDFUL and not (folder / FORMATS[source].file).is_file():
+        raise InputError(f"--from {source}: {model} has the format {format_of(str(folder))}; leave --from out")
     if HEEDFUL not in (source, target):
         raise InputError(
             f"{model}: has the format {source}, but --to {target} converts only heedful models; leave --to out to "
@@ -286,7 +288,8 @@ def export(
             with show_progress(f"uploading to {push}"):
                 commit = push_folder(folder, push, private=private)
     weights = f", {exported.parameters:,} parameters in {precision}" if exported.parameters else ""
-    typer.echo(f"{destination}: {size / 1e6:.1f} MB for {exporter.title}{weights}{replaced}")
+    size_text = f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
+    typer.echo(f"{destination}: {size_text} for {exporter.title}{weights}{replaced}")
     if commit:
         typer.echo(f"pushed: {commit}")
     if to == SAFETENSORS:

@@ -137,7 +137,8 @@ def stories(
     write_corpus(out, {name: text.encode for name, text in story_files(language, parts).items()})
     typer.echo(f"{out}: {counted(train, 'stories')} to train on, {valid:,} for validation, {test:,} for test, such as")
     typer.echo("".join(f"  {sentence}\n" for sentence in parts["test"][0]), nl=False)
-    typer.echo('to make each paragraph a document, add this to the recipe:\n  [data]\n  documents = "paragraph"')
+    typer.echo(f"next:\n  {shlex.join(['heedful', 'init', str(out)])}")
+    typer.echo('for a language model that writes whole stories, set documents = "paragraph" under [data] in its recipe')
 
 
 # Of 1,442,232 captions, 1 in 16 is held out for validation, and 1 in 16 for test.
@@ -186,3 +187,5 @@ def shapes(
         write_corpus(out, files, progress.advance)
     typer.echo(f"{out}: {counted(train, 'images')} to train on, {valid:,} for validation, {test:,} for test, such as")
     typer.echo("".join(f"  {caption(language, parts['test'][0]).text}\n" for language in LANGUAGES), nl=False)
+    command = ["heedful", "init", str(out / "train.jsonl"), "--task", "captioning", "--target-field", "en"]
+    typer.echo(f"next:\n  {shlex.join(command)}")

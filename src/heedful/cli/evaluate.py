@@ -332,8 +332,8 @@ def translation_scores(
         added = [name for name in LOWER_CASED if name.removesuffix("-lc") in scoring.metrics]
         scoring = replace(scoring, metrics=(*scoring.metrics, *added))
         warn(
-            f"{' and '.join(lower)}: lower-cased, but the references are not, so case alone lowers BLEU and chrF; the "
-            "scores labelled lower-cased ignore case (case:lc)"
+            f"the outputs of {' and '.join(lower)} contain no capital letters, but the references do, so case alone "
+            "lowers BLEU and chrF; the scores labelled lower-cased ignore case (case:lc)"
         )
     if problem := scoring.warning(expected):
         warn(f"the references: {problem} (--language)")

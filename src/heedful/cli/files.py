@@ -33,6 +33,7 @@ SkipBad = Annotated[
     typer.Option("--skip-bad", help="Skip files that cannot be read, list them, and still exit with code 0."),
 ]
 Truncated = Annotated[bool, typer.Option("--truncated", help="Read what is left of truncated audio files and images.")]
+TruncatedImages = Annotated[bool, typer.Option("--truncated", help="Read what is left of truncated images.")]
 Channel = Annotated[
     int | None,
     typer.Option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli.answering import AnswerForm, TextCommand, check_use, load, recipe_of
-from heedful.cli.files import FileOptions, ReadFiles, SkipBad, Truncated, named_files
+from heedful.cli.files import FileOptions, ReadFiles, SkipBad, TruncatedImages, named_files
 from heedful.cli.inputs import place_of, texts_argument, texts_of, warning_if_unknown
 from heedful.cli.options import Device, Force, InputForm, Model, Output, SourceField, TextsOrTable
 from heedful.cli.output import check_output, one_line, writing
@@ -40,7 +40,7 @@ def fill(
         bool, typer.Option("--json", help="Write a JSON list for each text: for each gap, a list of candidates.")
     ] = False,
     skip_bad: SkipBad = False,
-    truncated: Truncated = False,
+    truncated: TruncatedImages = False,
     device: Device = "auto",
     _force: Force = False,
 ) -> None:

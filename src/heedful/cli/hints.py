@@ -17,7 +17,7 @@ MAX_OWNERS = 3  # maximum number of commands suggested for an option that the gi
 MIN_TABLE_COLUMNS = 60  # a table in a narrower terminal would cut off the names of options
 
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # the base class of all errors in a command line
-NUMBERS = {"int_parsing": "an integer", "float_parsing": "a number"}  # by the type of pydantic's error
+NUMBERS = {"int_parsing": "a whole number", "float_parsing": "a number"}  # by the type of pydantic's error
 
 # The words after `heedful`, and the names of that command in other toolkits, without - and _.
 OTHER_COMMANDS = {
@@ -136,6 +136,12 @@ class HintedGroup(TyperGroup):
             if problem := number_problem(error) or pair_problem(error, self.commands, arguments):
                 raise InputError(problem) from error
             option, command = getattr(error, "option_name", None), getattr(error, "ctx", None)
+            extra = re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", str(error))
+            if extra and "--set" in arguments and re.match(r"[\w.:]+=", extra[1]):
+                values = [word for word in extra[1].split() if "=" in word]
+                raise InputError(
+                    f"--set takes one setting; repeat it for each: {' '.join(f'--set {value}' for value in values)}"
+                ) from error
             if unknown := re.match("No such command '(.*?)'", str(error)):
                 subgroup = command.info_name if command and command.command is not self else None
                 if suggestion := meant_command(unknown[1], self, subgroup):
@@ -193,7 +199,8 @@ def number_problem(error: Any) -> str | None:
         allowed = either(f'"{choice}"' for choice in re.findall("'(.*?)'", choices[1]))
         return f'{name} must be {allowed}, but is "{value}"'
     limits = {bound: limit for bound, limit in details[0].get("ctx", {}).items() if bound in BOUNDS}
-    return f"{name} must be {range_text(limits)}, but is {value}" if limits else None
+    number = f"{value:,}" if isinstance(value, int | float) else value
+    return f"{name} must be {range_text(limits)}, but is {number}" if limits else None
 
 
 def pair_problem(error: Any, commands: Mapping[str, Any], arguments: Sequence[str]) -> str | None:
@@ -226,6 +233,9 @@ def name_options(message: str, arguments: Sequence[str]) -> str:
                 message = message.replace(f"{option} or {option}", option)
         for key in same_name(option[5:].replace("-", "_")) if option.startswith("--no-") else ():
             message = message.replace(f"set {key} = true", f"leave out {option}")
+    if arguments[1:2] == ["evaluate"]:
+        for field in ("source", "target", "pair"):
+            message = re.sub(rf"(Set .*){field}_field", rf"\1--{field}-field", message)
     if any(copy in message for copy in COPIED):  # a copy has a name for its format, not the name of the user's file
         message = re.sub(r"give it a name that ends in \.(\w+)", r"give --input-format \1", message)
         message = message.replace("no columns, in .txt", "no columns, --input-format lines")

@@ -182,7 +182,7 @@ def interpret_media_table(
     group = group_column(columns, choice.columns)
     unused = tuple(column.name for column in columns if column.name not in (*choice.columns, group))
     content = f"table of {NOUNS[kind]}"
-    return Interpretation(source, content, choice, "certain" if user_choice.task else certainty, second, unused)
+    return Interpretation(source, content, choice, "given" if user_choice.task else certainty, second, unused)
 
 
 def init_media(request: MediaRequest) -> None:
@@ -272,7 +272,8 @@ def hold_out(
         typer.echo(
             f"  split by {what}; none is in two parts"
             if what
-            else "  shuffled, because no column names a speaker or group"
+            else "  shuffled, because "
+            + ("no column names a speaker or group" if request.columns else "nothing says which files belong together")
         )
         report_only_trained([] if other_parts else classes_not_held_out(members, division))
     fields = {"source_field": source_field, "target_field": target_field}

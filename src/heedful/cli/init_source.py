@@ -110,10 +110,13 @@ class Interpretation:
         """Format the first line that `heedful init` prints."""
         other = shlex.join(["heedful", "init", *self.command]) if self.command else ""
         other = other or (self.command_of(self.second) if self.second else "")
+        confidence = f"confidence: {self.certainty}"
+        if self.certainty == "given":
+            confidence, other = "as set by --task", ""
         unused = listed(map(repr, self.unused), MAX_SHOWN)
         return (
             f"{self.source}: {self.content}, interpreted as {DATA[str(self.choice.task)]} data "
-            f"(confidence: {self.certainty})"
+            f"({confidence})"
             + columns_read(self.choice)
             + (f"; not used: {unused}" if unused else "")
             + (f"; if this is wrong, run: {other}" if other else "")
@@ -305,7 +308,7 @@ def init_classes(request: InitRequest, layout: "FolderLayout") -> None:
         )
     parts = {part: sum(map(len, classes.values())) for part, classes in layout.classes.items()}
     content = "one folder of texts per class" + (f" in {', '.join(parts)}" if len(parts) > 1 else "")
-    certainty = "certain" if request.choice.task else layout.certainty
+    certainty = "given" if request.choice.task else layout.certainty
     second = TaskChoice("language_model")
     best = TaskChoice("classification")
     choice = Interpretation(request.source, content, best, certainty, second, layout.unused).confirm()
@@ -481,7 +484,7 @@ def interpret_table(file: RecognisedFile, columns: "list[Column]", request: Init
             )
     best, second, certainty = choose_task(columns, choice, str(file.source))
     if shape and shape.kind in CERTAINTY_OF_LINES:
-        second, certainty = TaskChoice("language_model"), "certain" if choice.task else CERTAINTY_OF_LINES[shape.kind]
+        second, certainty = TaskChoice("language_model"), "given" if choice.task else CERTAINTY_OF_LINES[shape.kind]
     if choice.task is None and best.task in OF_ONE_TEXT and choice.source is None and single:
         raise InputError(
             f"{file.source}: all labels in {single.name!r} are {next(iter(single.values))!r}, but classification needs "
@@ -519,7 +522,7 @@ def interpret_file(file: RecognisedFile, request: InitRequest) -> Interpretation
             f"{FORMATS.get(user_choice.task, 'a .tsv, .csv or .jsonl file with texts and labels')}"
         )
     task = user_choice.task or "language_model"
-    certainty = "certain" if user_choice.task or ending_of(source) in PLAIN else "likely"
+    certainty: Certainty = "given" if user_choice.task else "certain" if ending_of(source) in PLAIN else "likely"
     second = TaskChoice("masked_lm" if task == "language_model" else "language_model")
     return Interpretation(source, file.content, TaskChoice(task, user_choice.source), certainty, second)
 

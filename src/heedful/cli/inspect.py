@@ -97,8 +97,6 @@ def inspect(
     _force: Force = False,
 ) -> None:
     """Look inside a model in the browser: its attention heads, its computation step by step, and its beam search."""
-    if out is not None and out.suffix.lower() not in PAGE_ENDINGS:
-        raise InputError(f"--out {out}: the name of a page must end in {' or '.join(PAGE_ENDINGS)}")
     if out is None:
         if reference or head:
             option = "--reference" if reference else "--head"
@@ -122,7 +120,7 @@ def inspect(
         kind, example = INPUTS[recipe_of(model).data.modality]
         raise InputError(f"--out needs {kind} to inspect: heedful inspect {model} {example} --out {out}")
     reject_file(model, text)
-    check_output(out, option="--out")
+    check_page(out, model, {"--reference": reference, "--beam": beam}, target)
     from heedful.inspector.look import Question
     from heedful.inspector.page import view
 
@@ -174,6 +172,24 @@ def reject_file(model: str, text: str) -> None:
     """Reject the name of a file where the model reads a text, which the user would otherwise see analysed as one."""
     if recipe_of(model).data.modality == "text" and isfile(text):
         raise InputError(f"{text} is a file, but {model} reads one text here; give the text itself")
+
+
+def check_page(out: Path, model: str, search: dict[str, object], target: str | None) -> None:
+    """Reject a file that is not a page, an empty target, and options of a beam search that is not run."""
+    if out.suffix.lower() not in PAGE_ENDINGS:
+        raise InputError(f"--out {out}: the name of a page must end in {' or '.join(PAGE_ENDINGS)}")
+    reject_empty_target(target)
+    for option in (option for option, value in search.items() if value is not None):
+        if target is not None:
+            raise InputError(f"{option} is for the beam search, which --target replaces; give only one of them")
+        if not FAMILIES[recipe_of(model).model.family].pairs:
+            raise InputError(f"{option} is for models with a beam search, but {model} has none; leave it out")
+    check_output(out, option="--out")
+
+
+def reject_empty_target(target: str | None) -> None:
+    if target is not None and not target.strip():
+        raise InputError("--target is empty; give the output to look at, or leave it out for the model's own")
 
 
 def head_of(text: str) -> tuple[str, int]:
@@ -277,6 +293,7 @@ def attention(
     from heedful.predictors.translator import Translator
 
     reject_file(model, text)
+    reject_empty_target(target)
     loaded = load_model(model, device)
     kinds = {"text": Translator, "image": Captioner, "audio": Transcriber, "video": Captioner}
     subject: Writer = loaded.use_as(kinds[loaded.recipe.data.modality])

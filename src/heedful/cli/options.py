@@ -34,7 +34,7 @@ def range_check(key: str) -> Callable[[typer.CallbackParam, Any], Any] | None:
         if value is None:
             return None
         if broken := {name: limit for name, limit in limits.items() if not getattr(operator, name)(value, limit)}:
-            raise InputError(f"{param.opts[0]} must be {range_text(broken)}, but is {value}")
+            raise InputError(f"{param.opts[0]} must be {range_text(broken)}, but is {value:,}")
         return value
 
     return check if limits else None
@@ -101,6 +101,13 @@ def folder_to_write(param: typer.CallbackParam, value: Path | None) -> Path | No
         name = param.opts[0]
         reject_file_in_the_way(value, f"{name if name.startswith('-') else name.upper()} {value}")
     return value
+
+
+def run_folder(param: typer.CallbackParam, value: Path | None) -> Path | None:
+    """Return the folder given for a run; reject a file, and the folder of a comparison."""
+    if value is not None and (value / "report.json").is_file():
+        raise InputError(f"{param.opts[0]} {value}: is the folder of a comparison; choose another folder for the run")
+    return folder_to_write(param, value)
 
 
 Overrides = Annotated[

@@ -104,8 +104,8 @@ def writing_folder(folder: Path, source: Path) -> Iterator[Path]:
         note_written(folder / CARD)  # which was written under a temporary name
     else:
         raise InputError(
-            f"{folder}: already exists, but is not an unchanged folder in heedful's model format; choose a new "
-            "folder, or give --force, which removes everything in it"
+            f"{folder}: already exists, and is not a model folder that heedful wrote, or was changed since; choose a "
+            "new folder, or give --force, which removes everything in it"
         )
 
 

@@ -63,7 +63,9 @@ def plan_lines(plan: "Plan") -> Iterator[str]:
     yield row("utilisation (assumption)", f"{pace.utilisation:.0%}")
     yield row("time per update (estimate)", f"{pace.seconds:.3g} s, {pace.layout}")
     yield row("speed (estimate)", f"{speed(pace.tokens_per_second)} tokens/s")
-    hours = "" if accelerator.name == CPU_NAME else f", {pace.gpu_hours:,.3g} GPU hours"
+    time = "less than 1 s" if 3600 * pace.hours < 1 else time
+    hours = "less than 0.01" if pace.gpu_hours < 0.01 else f"{pace.gpu_hours:,.3g}"
+    hours = "" if accelerator.name == CPU_NAME else f", {hours} GPU hours"
     yield row("total time (estimate)", f"{time}{hours}")
     yield ""
 

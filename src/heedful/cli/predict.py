@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.answering import AnswerForm, Notes, TextCommand, answer_files, check_use, load, recipe_of, reject_if
+from heedful.cli.answering import (
+    EMPTY,
+    AnswerForm,
+    Notes,
+    TextCommand,
+    answer_files,
+    check_use,
+    load,
+    recipe_of,
+    reject_if,
+)
 from heedful.cli.files import Channel, FileOptions, ReadFiles, SkipBad, Truncated, named_files, rows_of_files
 from heedful.cli.inputs import (
     TextRows,
@@ -183,8 +193,7 @@ def predict_texts(
         notes.add(pairs, location, len(row.texts) > trained_on)
         singles = "lines read as single texts, although the model was trained on text pairs"
         notes.add(singles, location, data.train and len(row.texts) < trained_on)
-        empty = "empty texts, whose results are meaningless"
-        notes.add(empty, location, not all(part.strip() for part in row.texts))
+        notes.add(EMPTY, location, not all(part.strip() for part in row.texts))
         notes.add(f"texts {NO_CLASS}", location, getattr(answer, "label", None) == "")
 
     form = AnswerForm[Any](

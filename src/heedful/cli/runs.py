@@ -75,13 +75,19 @@ def diff(first: Run, second: Run) -> None:
     from heedful.tools.runs import results, setting_differences
 
     settings = setting_differences(first, second)
-    rows = (
+    rows = [[each.name, in_toml(each.first), in_toml(each.second)] for each in settings]
+    rows += [
         [each.name, *("-" if value is None else str(value) for value in (each.first, each.second))]
-        for each in [*settings, *results(first, second)]
-    )
+        for each in results(first, second)
+    ]
     typer.echo(aligned([["", str(first), str(second)], *rows]))
     verb = "differs" if len(settings) == 1 else "differ"
     typer.echo(f"{counted(len(settings), 'settings')} {verb}" if settings else "no setting differs")
+
+
+def in_toml(value: object) -> str:
+    """Format the value of a setting as in a recipe; a setting that is not set is a dash."""
+    return "-" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 @app.command()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from heedful.cli.answering import TextCommand, load, recipe_of
+from heedful.cli.answering import EMPTY, Notes, TextCommand, load, recipe_of
 from heedful.cli.files import ReadFiles, SkipBad, check_bad_files, named_files
 from heedful.cli.inputs import (
     TextRows,
@@ -204,9 +204,16 @@ def encode(
         raise InputError(f"--output {output}: the name of a vector file must end in {either(VECTOR_ENDINGS)}")
     searcher = load_encoder(model, device, engine)
     rows, item = queries_of(searcher, command, source_field)
-    bad, files = [], 0
+    bad, files, notes, count = [], 0, Notes(), 0
+
+    def noted(row: WholeRow) -> Any:
+        nonlocal count
+        text, count = item(row), count + 1
+        notes.add(EMPTY, f"line {row.line:,}", isinstance(text, str) and not text.strip())
+        return text
+
     with command.writing(rows, ()) as (progress, results):
-        items: Any = map(item, rows.rows)
+        items: Any = map(noted, rows.rows)
         if searches_images:
             items = ReadFiles(list(items), cast("ImageTextRetriever", searcher).read)
             bad, files = items.bad, sum(isinstance(one, Path) for one in items.files)
@@ -217,6 +224,7 @@ def encode(
         else:
             for vector in searcher.encode_lines(items, progress.advance):
                 results.write(json.dumps(vector.tolist()))
+    notes.warn(count)
     check_bad_files(bad, files, skip_bad=skip_bad)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.options import Data, Overrides, folder_to_write
+from heedful.cli.options import Data, Overrides, run_folder
 
 if TYPE_CHECKING:
     from heedful.config.schema import Recipe
@@ -21,7 +21,7 @@ def train(
         typer.Option(
             help="Run folder; if it contains an interrupted run, training resumes.",
             show_default="runs/RECIPE-NAME",
-            callback=folder_to_write,
+            callback=run_folder,
         ),
     ] = None,
     overrides: Overrides = None,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -155,7 +156,7 @@ def transcribe(
     rows = TextRows(iter(()), None, "file", ("file",))
     columns = ("text",) if form is Form.TEXT else ()
     with (
-        show_progress("transcribing", "seconds of audio", int(seconds), bar=shows_bar(output)) as progress,
+        show_progress("transcribing", "seconds of audio", ceil(seconds), bar=shows_bar(output)) as progress,
         nullcontext() if out else writing_results(output, None, rows=rows, columns=columns) as results,
     ):
         writer = TranscriptWriter(transcriber, form, results, paths)

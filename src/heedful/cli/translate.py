@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from inspect import Parameter, Signature, signature
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,19 +34,6 @@ if TYPE_CHECKING:
     from heedful.text.tokenizer import Tokenizer
 
 CHECKED_LINES = 1000  # of the first unfinished file in a folder, to see whether the vocabulary covers the language
-
-WRITE = """Write a summary, a reply or an answer for each text; one output line per input.
-
-This is `heedful translate` for models for tasks other than translation. The
-turns of a dialogue are on one line, separated by tabs.
-
-In a table, the texts are read from the column that the model's recipe names
-or, if the table does not have it, from the one that `heedful init` would
-choose as the text; --column selects another. An output file whose name ends in
-.csv, .tsv or .jsonl is a table: the columns of the input, and "answer". In
-plain-text output, a line feed inside an answer is written as \\n, a carriage
-return as \\r, and a backslash before n, r or a backslash as \\\\.
-"""
 
 
 def translate(
@@ -154,8 +142,59 @@ def translate(
         translate_texts(command, translator, " and ".join(models), source_field, literals)
 
 
-write = typer.Typer(add_completion=False)  # the same command under another name, with its own help
-write.command("write", help=WRITE)(translate)
+def write(**arguments: Any) -> None:
+    r"""Write a summary, a reply or an answer for each text; one output line per input.
+
+    This is `heedful translate` for models for tasks other than translation. The
+    turns of a dialogue are on one line, separated by tabs.
+
+    In a table, the texts are read from the column that the model's recipe names
+    or, if the table does not have it, from the one that `heedful init` would
+    choose as the text; --column selects another. An output file whose name ends in
+    .csv, .tsv or .jsonl is a table: the columns of the input, and "answer". In
+    plain-text output, a line feed inside an answer is written as \n, a carriage
+    return as \r, and a backslash before n, r or a backslash as \\.
+    """
+    translate(**arguments)
+
+
+# The arguments and options of `translate` whose descriptions are about translation; others are the same for `write`.
+WRITE_PARAMETERS = {
+    "text": Annotated[list[str] | None, texts_argument("Texts to answer or to summarise.")],
+    "models": Annotated[list[str], typer.Option("--model", help=f"{options.MODEL_HELP} {options.ENSEMBLE_HELP}")],
+    "source": Annotated[
+        Path | None,
+        typer.Option(
+            "--input",
+            help="File with one text per line, or a table: .tsv, .csv or .jsonl; or a folder of text files. Files may "
+            "be compressed: .gz, .bz2 or .xz. - is standard input.",
+        ),
+    ],
+    "as_json": Annotated[
+        bool, typer.Option("--json", help="Write a JSON object for each text, with the answer, its tokens and scores.")
+    ],
+    "shard_lines": Annotated[
+        int | None,
+        typer.Option(
+            help="For a folder: number of lines that a process reads at a time, a multiple of 1024. A process that is "
+            "killed loses at most the answers to this many. Never changes results.",
+            show_default="4096",
+        ),
+    ],
+    "ray": Annotated[bool, typer.Option("--ray", help="Process a folder on the machines of a Ray cluster.")],
+}
+
+
+def write_parameters() -> Iterator[Parameter]:
+    """Yield the parameters of `write`: those of `translate`, except that a model is required."""
+    for name, parameter in signature(translate).parameters.items():
+        if name != "literals":  # applies only to models that translate
+            annotation = WRITE_PARAMETERS.get(name, parameter.annotation)
+            default = Parameter.empty if name == "models" else parameter.default
+            yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+vars(write)["__signature__"] = Signature(list(write_parameters()))
 
 
 def translate_texts(

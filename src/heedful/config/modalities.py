@@ -213,7 +213,7 @@ class TranscribeConfig:
     of the decoder."""
 
     vad: bool = False
-    """Detect speech (voice activity detection), and transcribe nothing else. `true` in a converted Whisper model."""
+    """Detect speech (voice activity detection), and transcribe nothing else. Converted Whisper models have it on."""
 
     overlap: Rate = 0.15
     """Overlap of consecutive windows when timestamps are off, as a share of a window."""

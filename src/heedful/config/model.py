@@ -132,9 +132,16 @@ class TransformerSettings(ArchitectureConfig):
     d_v: Count | None = None
     """Size of a head's values. Not set: `d_k`."""
 
-    attention: Literal["multi_head", "latent"] = "multi_head"
-    """Kind of self-attention: `multi_head` as in the paper, or `latent` as in DeepSeek-V2, which computes the keys and
-    values of all heads from one small vector per token (multi-head latent attention)."""
+    attention: Literal["multi_head", "latent", "linear"] = "multi_head"
+    """Kind of self-attention: `multi_head` as in the paper; `latent` as in DeepSeek-V2, which computes the keys and
+    values of all heads from one small vector per token (multi-head latent attention); or `linear`, whose weights are
+    products of positive features of queries and keys, so that sums replace all pairs of tokens (Katharopoulos et al.
+    2020)."""
+
+    window: Annotated[Count | None, Setting(aliases=("sliding_window",))] = None
+    """Number of tokens that self-attention reaches: a causal stack attends to a token and the `window` - 1 tokens
+    before it (sliding window, as in Mistral), other stacks to `window` - 1 tokens on each side, too (as in Longformer).
+    Memory is linear in the length of a text. Not set: all tokens."""
 
     kv_rank: Annotated[Count | None, Setting(aliases=("kv_lora_rank",))] = None
     """Size of that vector with `attention = "latent"`. Not set: 4 x `d_k`, as in DeepSeek-V2."""
@@ -243,7 +250,7 @@ class TransformerSettings(ArchitectureConfig):
     @property
     def rotary_size(self) -> int:
         """Number of dimensions of a head's queries and keys that rotary positions rotate."""
-        return self.head_size if self.attention == "multi_head" else self.d_rope or max(2, self.head_size // 4 * 2)
+        return self.head_size if self.attention != "latent" else self.d_rope or max(2, self.head_size // 4 * 2)
 
     @property
     def latent_size(self) -> int:
@@ -257,12 +264,19 @@ class TransformerSettings(ArchitectureConfig):
         keys_values = (self.kv_heads or self.heads) * (self.head_size + (self.d_v or self.head_size))
         return self.decoder_layers * (latent if self.attention == "latent" else keys_values)
 
+    @property
+    def sums_size(self) -> int:
+        """Number of values that the linear attention of a GPT stores for all tokens that it has written."""
+        return self.decoder_layers * (self.kv_heads or self.heads) * self.head_size * (1 + (self.d_v or self.head_size))
+
     def shape(self) -> str:
         """Describe the shape of a Transformer in words: layers, sizes, attention heads and placement of norms."""
         values = "" if self.d_v in (None, self.head_size) else f" (values {self.d_v})"
         numbers = [getattr(self, key) for key in FAMILIES[self.family].layers]
         layers = "+".join(map(str, numbers)) + " layers" if len(numbers) > 1 else counted(numbers[0], "layers")
         rank = f" from latents of {self.latent_size}" if self.attention == "latent" else ""
+        rank += " of linear attention" if self.attention == "linear" else ""
+        rank += f" in a window of {self.window}" if self.window else ""
         return (
             f"{layers}, d_model {self.d_model}, {self._feed_forward_shape()}, "
             f"{counted(self.heads, 'heads')} of {self.head_size}{values}{rank}, {self.norm}-norm"

@@ -553,6 +553,19 @@ RULES[TransformerSettings] = (
         "number",
     ),
     Rule(
+        KEYS.model.positions,
+        lambda r: r.model.attention == "linear" and r.model.positions not in ("sinusoidal", "learned", "none"),
+        'model.positions = "{r.model.positions}" changes the score of each query and key, but model.attention = '
+        '"linear" computes none; set model.positions to "sinusoidal", "learned" or "none"',
+    ),
+    Rule(
+        KEYS.model.attention,
+        lambda r: r.model.attention == "linear" and changed(r.model, "window", "attention_dropout", "scale_scores"),
+        "model.window, model.attention_dropout and model.scale_scores change the weight of each query and key, but "
+        'model.attention = "linear" computes none; set model.attention_dropout = 0 and leave the others out, or set '
+        'model.attention = "multi_head"',
+    ),
+    Rule(
         KEYS.model.feed_forward,
         lambda r: (
             r.model.feed_forward != "experts"
@@ -572,6 +585,12 @@ RULES[TransformerSettings] = (
         lambda r: r.model.feed_forward == "experts" and r.train.compile,
         'train.compile = true compiles blocks, but with model.feed_forward = "experts" each batch has other numbers of '
         "tokens per expert; set train.compile = false",
+    ),
+    Rule(
+        KEYS.train.compile,
+        lambda r: r.model.attention == "linear" and r.train.compile,
+        'train.compile = true compiles blocks, but with model.attention = "linear" each length of a batch has another '
+        "number of steps; set train.compile = false",
     ),
 )
 

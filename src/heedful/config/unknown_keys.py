@@ -36,8 +36,13 @@ def unknown_key_message(key: str, options: type = ModelConfig, *, is_table: bool
     unknown = f"unknown table [{key}]" if is_table else f"unknown key {key}"
     if _leaf(key) == "preset":
         return f"{unknown}; write preset at the top of the recipe, before its first table"
-    if options is not ModelConfig and key.startswith("model.") and _leaf(key) in hints_of(ModelConfig):
-        return f"{unknown}: it is a key of the Transformer, not of the recipe's architecture; remove it"
+    if (
+        options is not ModelConfig
+        and key.removeprefix("model.") in hints_of(ModelConfig).keys() - hints_of(Recipe).keys()
+    ):
+        near = [f"model.{name}" for name in hints_of(options) if _leaf(key).endswith(f"_{name}")]
+        remedy = did_you_mean(near) if near else "remove it"
+        return f"{unknown}: it is a key of the Transformer, not of the recipe's architecture; {remedy}"
     if near := nearest(key, options):
         if is_table:  # a setting stands for its table
             hints = hints_of_keys(options)

@@ -165,7 +165,7 @@ def _mistyped(detail: ErrorDetails, prefix: str, options: type) -> Problem:
         is_share = limits.get("ge") == 0 and 1 in (limits.get("le"), limits.get("lt"))
         # Report both bounds of a share, but only the violated bound of another number.
         limits = limits if is_share else {_BOUNDS[kind]: limits[_BOUNDS[kind]]}
-        return Problem(key, size_problem(key, value) or f"{key} must be {range_text(limits)}, but is {value}")
+        return Problem(key, size_problem(key, value) or f"{key} must be {range_text(limits)}, but is {value:,}")
     choices = context.get("expected", "").split("'")[1::2]
     expected = _EXPECTED.get(kind, context.get("expected", detail["msg"]))
     if kind == "tuple_type":

@@ -69,6 +69,27 @@ class Agreement:
             f"largest difference is {self.difference:.2g}"
         )
 
+    @property
+    def disagreement(self) -> str:
+        """What differs, for the message of a failed export."""
+        values = f"log-probabilities or values differ by up to {self.difference:.2g}"
+        if self.equal == self.inputs:
+            return f"{values} between {self.program} and heedful"
+        unequal = self.inputs - self.equal
+        verb = "differs" if unequal == 1 else "differ"
+        outputs = f"{unequal:,} of {counted(self.inputs, 'outputs')} {verb} between {self.program} and heedful"
+        return f"{outputs} ({values})" if self.difference else outputs
+
+    @property
+    def cause(self) -> str:
+        """Probable cause of a disagreement, and a remedy."""
+        if 0 < self.difference < MAX_ROUNDING:
+            return (
+                "This is rounding: the best outputs are almost tied, as in a model that was trained only briefly. "
+                "Train it further, or report this with the recipe"
+            )
+        return "Please report this with the recipe"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Exporter:
@@ -196,7 +217,7 @@ def export_model(
     # export, and a folder with different results must not be used.
     if agreement and (precision or exporter.precisions[0]) == "float32" and not agreement.is_equal:
         rmtree(folder)
-        raise RunError(f"{folder}: {agreement}; the folder was deleted. Please report this with the recipe")
+        raise RunError(f"{folder}: {agreement.disagreement}, so the folder was deleted. {agreement.cause}")
     with named_write_errors(folder), own_file(folder / CARD, replace=True) as file:
         file.write(card.encode("utf-8"))
     return Export(parameters=parameters, agreement=agreement, notes=notes)

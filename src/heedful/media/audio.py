@@ -76,9 +76,12 @@ class ChannelMixer:
         channels = block.shape[1]
         if self.channel is not None:
             if self.channel > channels:
+                if channels == 1:
+                    raise InputError(
+                        f"it has only 1 channel, but audio.channel = {self.channel}; leave audio.channel out"
+                    )
                 raise InputError(
-                    f"it has {channels} channel{'s' * (channels > 1)}, but channel {self.channel} is selected; "
-                    "select another one"
+                    f"it has {channels} channels, but audio.channel = {self.channel}; choose one from 1 to {channels}"
                 )
             return np.ascontiguousarray(block[:, self.channel - 1])
         mean = block.mean(axis=1)

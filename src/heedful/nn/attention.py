@@ -111,9 +111,11 @@ class Attention(nn.Module):
 
     Attributes:
         attention_fn: Computes the output of all heads; the inspector replaces it to record scores and weights.
+        scores: Computes the scores of queries and keys, whose softmax are the attention weights.
     """
 
     parameter_kind = "self-attention"
+    scores = staticmethod(scaled_scores)
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()

@@ -21,16 +21,24 @@ class KVCache:
     """KV cache of one block: keys and values of its self-attention during decoding.
 
     The buffers double when they are full, so that most steps do not copy the previous tokens.
+
+    Args:
+        window: With a `model.window`, tokens that no new query attends to are dropped.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, window: int | None = None) -> None:
+        self.window = window
         self.length = 0
         self.buffers: list[Tensor] = []
 
     def update(self, keys: Float[Tensor, "B G T K"], values: Float[Tensor, "B G T U"]) -> KeysValues:
-        """Append the keys and values of new tokens; return the keys and values of all tokens so far."""
+        """Append the keys and values of new tokens; return those of all tokens so far, or in the windows of the new."""
         # With causal attention, a new token does not change the keys and values of the tokens before it.
         new = (keys, values)
+        if self.window is not None and self.length >= 2 * self.window:
+            # The window of the first new token begins window - 1 tokens before it.
+            self.buffers = [x[:, :, self.length - self.window + 1 : self.length] for x in self.buffers]
+            self.length = self.window - 1
         end = self.length + keys.size(2)
         if not self.buffers:
             self.buffers = [x[:, :, :0] for x in new]
@@ -39,7 +47,8 @@ class KVCache:
         for buffer, x in zip(self.buffers, new, strict=True):
             buffer[:, :, self.length : end] = x
         self.length = end
-        all_keys, all_values = (buffer[:, :, :end] for buffer in self.buffers)
+        start = 0 if self.window is None else max(0, end - keys.size(2) - self.window + 1)
+        all_keys, all_values = (buffer[:, :, start:end] for buffer in self.buffers)
         return all_keys, all_values
 
     def select(self, rows: Int[Tensor, " R"]) -> None:

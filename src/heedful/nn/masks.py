@@ -7,6 +7,7 @@ query may attend, a large negative number elsewhere. A padding mask is True for 
 B batch, T queries, S keys, D model, H heads.
 """
 
+from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass
 
@@ -14,16 +15,29 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heedful.nn.attention import masked_score
+from heedful.nn.attention import Attention, masked_score
 from heedful.nn.positions import Positions, Rotation
 
 
-@dataclass(frozen=True)
-class SelfAttentionInputs:
+class SelfAttentionInputs(ABC):
     """Inputs of self-attention that are the same in all blocks of a stack."""
 
-    attention_bias: Float[Tensor, "#B #H #T S"]  # added to the attention scores before the softmax
     rotate: Rotation  # rotates queries and keys by their positions
+
+    @abstractmethod
+    def attend(self, attention: Attention, queries: Tensor, keys: Tensor, values: Tensor) -> Float[Tensor, "B T D"]:
+        """Attend from the projected queries of a block to the keys and values that its cache returns."""
+
+
+@dataclass(frozen=True)
+class BiasedInputs(SelfAttentionInputs):
+    """Inputs with an attention bias, which has a number for each query and key."""
+
+    attention_bias: Float[Tensor, "#B #H #T S"]  # added to the attention scores before the softmax
+    rotate: Rotation
+
+    def attend(self, attention: Attention, queries: Tensor, keys: Tensor, values: Tensor) -> Float[Tensor, "B T D"]:
+        return attention(queries, keys, values, self.attention_bias)
 
 
 class AttentionMask:
@@ -38,14 +52,27 @@ class AttentionMask:
     def __init__(self, padding_mask: Bool[Tensor, "B S"], queries: int, *, causal: bool) -> None:
         self.length = padding_mask.size(1)  # the number of keys, S
         self.padding_mask = padding_mask
+        # Without a causal mask all queries attend to the same keys: one row is broadcast.
+        self.real_keys: Bool[Tensor, "B 1 S"] = padding_mask[:, None, :]
+        self.causal = causal
+        self.documents: Int[Tensor, "B S"] | None = None
         # Positions count real tokens from 0, so that padding on the left changes nothing. The clamp gives this padding
         # position 0 instead of -1, which is not a row of a position table.
         self.key_positions: Int[Tensor, "B S"] = (padding_mask.cumsum(-1) - 1).clamp(min=0)
         self.query_positions: Int[Tensor, "B T"] = self.key_positions[:, -queries:]
-        # Without a causal mask all queries attend to the same keys: one row is broadcast.
-        self.allowed: Bool[Tensor, " B #T S"] = padding_mask[:, None, :]
-        if causal:
-            self.allowed = self.allowed & causal_mask(queries, self.length, padding_mask.device)
+
+    @property
+    def allowed(self) -> Bool[Tensor, " B #T S"]:
+        """The mask of all queries and keys, computed only when it is read: long texts can do without it."""
+        queries = self.query_positions.size(1)
+        allowed = self.real_keys
+        if self.causal:
+            allowed = allowed & causal_mask(queries, self.length, allowed.device)
+        if self.documents is not None:
+            # Tokens do not attend across documents: the loss of a packed row equals that of its documents in separate
+            # rows.
+            allowed = allowed & (self.documents[:, -queries:, None] == self.documents[:, None, :])
+        return allowed
 
     def within(self, documents: Int[Tensor, "B S"]) -> "AttentionMask":
         """Create the mask of packed documents: tokens attend within their document, in which positions start from 0.
@@ -55,20 +82,31 @@ class AttentionMask:
         """
         begins = torch.ones_like(documents, dtype=torch.bool)  # B S
         begins[:, 1:] = documents[:, 1:] != documents[:, :-1]
-        queries = self.query_positions.size(1)
         packed = copy(self)
+        packed.documents = documents
         # Subtract the position of the first token of each document from the positions of its tokens.
         packed.key_positions = self.key_positions - self.key_positions.masked_fill(~begins, 0).cummax(-1).values
-        packed.query_positions = packed.key_positions[:, -queries:]
-        # Tokens do not attend across documents: the loss of a packed row equals that of its documents in separate rows.
-        packed.allowed = self.allowed & (documents[:, -queries:, None] == documents[:, None, :])
+        packed.query_positions = packed.key_positions[:, -self.query_positions.size(1) :]
         return packed
 
-    def inputs(self, positions: Positions, like: Tensor) -> SelfAttentionInputs:
-        """Compute the attention bias, in the dtype of `like`, and the rotation for the blocks of a stack."""
-        bias = positions.add_bias(attention_bias(self.allowed, like), self.query_positions, self.key_positions)
+    def inputs(self, positions: Positions, like: Tensor, window: int | None = None) -> BiasedInputs:
+        """Compute the attention bias, in the dtype of `like`, and the rotation for the blocks of a stack.
+
+        Args:
+            positions: The position scheme of the stack.
+            like: A tensor of the dtype and device of the bias.
+            window: With a `model.window`, the keys are those that `KVCache` returns: the window of the first query
+                and the keys after it.
+        """
+        allowed, key_positions = self.allowed, self.key_positions
+        if window is not None:
+            queries = self.query_positions.size(1)
+            allowed = allowed & window_mask(queries, self.length, window, allowed.device)
+            keys = min(self.length, queries + window - 1)
+            allowed, key_positions = allowed[..., -keys:], key_positions[:, -keys:]
+        bias = positions.add_bias(attention_bias(allowed, like), self.query_positions, key_positions)
         # New keys have the positions of the queries; the keys in a cache are already rotated.
-        return SelfAttentionInputs(bias, positions.rotation(self.query_positions))
+        return BiasedInputs(bias, positions.rotation(self.query_positions))
 
 
 class BeamLanes:
@@ -93,14 +131,17 @@ class BeamLanes:
     def query_positions(self) -> Int[Tensor, "B W"]:
         return self.key_positions.new_full(self.allowed.shape[:2], self.length)
 
-    def append(self, positions: Positions, like: Tensor) -> SelfAttentionInputs:
+    def append(self, positions: Positions, like: Tensor, window: int | None = None) -> BiasedInputs:
         """Add one token to each lane; return the attention bias, in the dtype of `like`, and the rotation."""
         # The W new tokens of a sentence are W columns, each visible only to its lane.
         new = torch.eye(self.width, dtype=torch.bool, device=self.allowed.device).expand(len(self.allowed), -1, -1)
         self.allowed = torch.cat([self.allowed, new], dim=2)
         self.key_positions = torch.cat([self.key_positions, self.query_positions], dim=1)
+        if window is not None:
+            # What has left the window is never seen again, so that `prune` drops it.
+            self.allowed = self.allowed & (self.key_positions > self.length - window)[:, None, :]
         bias = positions.add_bias(attention_bias(self.allowed, like), self.query_positions, self.key_positions)
-        inputs = SelfAttentionInputs(bias, positions.rotation(self.query_positions))
+        inputs = BiasedInputs(bias, positions.rotation(self.query_positions))
         self.length += 1
         return inputs
 
@@ -137,6 +178,15 @@ def causal_mask(queries: int, keys: int, device: torch.device) -> Bool[Tensor, "
     """Create a causal mask, True where a key is not after the query; the queries are the last positions of the keys."""
     # Query t is key S - T + t: the diagonal moves right by the S - T keys before the first query.
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
+
+
+def window_mask(queries: int, keys: int, window: int, device: torch.device) -> Bool[Tensor, "T S"]:
+    """Create the mask of a sliding window: True where a key is less than `window` tokens before or after the query.
+
+    The distance is that in the row, whose padding is at its ends.
+    """
+    band = torch.ones(queries, keys, dtype=torch.bool, device=device)
+    return band.tril(keys - queries + window - 1).triu(keys - queries - window + 1)
 
 
 def attention_bias(allowed: Bool[Tensor, " B #T S"], like: Tensor) -> Float[Tensor, "#B 1 #T S"]:

@@ -12,9 +12,15 @@ from torch import nn
 
 
 class BlockStack(nn.Module):
-    """Base class of stacks of blocks, which are compiled, sharded and recomputed one by one."""
+    """Base class of stacks of blocks, which are compiled, sharded and recomputed one by one.
+
+    Attributes:
+        weighs_all: True if self-attention computes the weights of all queries and keys, even where `model.window` or
+            linear attention does without: the inspector sets it, to record them.
+    """
 
     blocks: nn.ModuleList
+    weighs_all: bool = False
 
 
 def stacks(model: nn.Module) -> list[BlockStack]:

@@ -1,6 +1,6 @@
-"""Layout of padded batches for convolutions, with zeros before and between documents.
+"""Convolutions over padded batches: layout with zeros before and between documents, windows, and cache.
 
-B batch, T tokens, C columns, D model, N real tokens, W windows of S columns.
+B batch, T tokens, C columns, D model, E channels, N real tokens, W windows of S columns, R rows of a search.
 """
 
 import torch
@@ -39,10 +39,13 @@ class Spacing:
         return padded.index_copy(0, self._token, x.flatten(0, 1)[self._column]).unflatten(0, self.shape)
 
 
-def windows(x: Float[Tensor, "B C D"], size: int) -> Float[Tensor, "B W SD"]:
-    """Concatenate each vector with the next `size` - 1 vectors; a linear layer over these windows is a convolution."""
-    count = x.size(1) - size + 1
-    return torch.cat([x[:, first : first + count] for first in range(size)], dim=-1)
+def windows(x: Float[Tensor, "B C D"], size: int, dilation: int = 1) -> Float[Tensor, "B W SD"]:
+    """Concatenate each vector with `size` - 1 later ones, each `dilation` columns after the one before.
+
+    A linear layer over these windows is a convolution.
+    """
+    count = x.size(1) - (size - 1) * dilation
+    return torch.cat([x[:, first : first + count] for first in range(0, size * dilation, dilation)], dim=-1)
 
 
 def centred_windows(x: Float[Tensor, "B C D"], size: int) -> Float[Tensor, "B C SD"]:
@@ -51,3 +54,23 @@ def centred_windows(x: Float[Tensor, "B C D"], size: int) -> Float[Tensor, "B C 
     If `size` is even, there is one more neighbour after the vector than before it.
     """
     return windows(F.pad(x, (0, 0, (size - 1) // 2, size // 2)), size)
+
+
+class ConvolutionCache:
+    """Cache of a stack of causal convolutions: the last inputs of each layer, as many as its kernel covers.
+
+    A kernel of S columns that are `dilation` columns apart covers P = (S - 1) x `dilation` earlier columns.
+    """
+
+    def __init__(self, inputs: list[Float[Tensor, "R P E"]]) -> None:
+        self.inputs = inputs
+
+    def extend(self, layer: int, x: Float[Tensor, "R C E"]) -> Float[Tensor, "R C2 E"]:
+        """Prepend the cached inputs of a layer to C new ones, and cache the last P inputs."""
+        # No later step needs inputs from before the last P.
+        extended = torch.cat([self.inputs[layer], x], dim=1)
+        self.inputs[layer] = extended[:, x.size(1) :]
+        return extended
+
+    def select(self, rows: Int[Tensor, " R2"]) -> None:
+        self.inputs = [inputs[rows] for inputs in self.inputs]

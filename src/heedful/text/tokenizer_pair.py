@@ -45,8 +45,8 @@ class TokenizerPair:
                 f"decode.shortlist = {size}: this model has a shortlist of {self.shortlist.size}; use that, or 0"
             )
         raise InputError(
-            f"decode.shortlist = {size}: this model has no shortlist; use 0, or train a model with this setting in its "
-            "recipe: the shortlist is built at the end of training"
+            f"decode.shortlist = {size}: this model has no shortlist; use 0, or train a model with shortlist under "
+            "[decode] in its recipe: the shortlist is built at the end of training"
         )
 
     def save(self, folder: Path) -> None:

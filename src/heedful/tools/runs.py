@@ -187,12 +187,21 @@ def setting_differences(first: Path, second: Path) -> list[Difference]:
     """List the keys in which the recipes of two runs differ."""
     for run in (first, second):
         require_run(run)
-    one, other = (dict(dotted(recipe_to_dict(recipe_of(run)))) for run in (first, second))
+    one, other = (dict(settings_of(run)) for run in (first, second))
     return [
         Difference(key, one.get(key), other.get(key))
         for key in sorted(one.keys() | other.keys())
         if one.get(key) != other.get(key)
     ]
+
+
+def settings_of(run: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the settings of a run's recipe with their keys, such as "data.train.0.source" for a list of tables."""
+    for key, value in dotted(recipe_to_dict(recipe_of(run))):
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            yield from dotted({str(index): table for index, table in enumerate(value)}, f"{key}.")
+        else:
+            yield key, value
 
 
 def results(first: Path, second: Path) -> list[Difference]:

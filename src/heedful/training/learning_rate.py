@@ -83,7 +83,11 @@ def rate_line(recipe: Recipe, updates: int | None = None) -> str:
     last = updates if updates is not None else train.max_updates if len(limits) == 1 else None
     about = f" (about update {updates:,})" if updates is not None and updates < train.max_updates else ""
     line = f"learning rate: {optimizer.schedule} schedule"
-    if optimizer.schedule in DECAYING:
+    ends_in_warmup = last is not None and last <= optimizer.warmup
+    if optimizer.schedule in DECAYING and last is not None and ends_in_warmup:
+        rate = learning_rate(optimizer, last, last, recipe.model.d_model)
+        line += f", still warming up at the last update: {rate:.3g} of {optimizer.lr:g} at {end}{about}"
+    elif optimizer.schedule in DECAYING:
         line += f" from {optimizer.lr:g} to {optimizer.min_lr:g} at {end}{about}"
     elif last is not None:
         rate = learning_rate(optimizer, last, last, recipe.model.d_model)
@@ -91,6 +95,6 @@ def rate_line(recipe: Recipe, updates: int | None = None) -> str:
         line += f", {rate:.3g} at {when}"
     else:
         line += f", whose rate does not depend on where the run ends ({end})"
-    if last is not None and last <= optimizer.warmup < train.max_updates:  # otherwise a remark of the recipe says so
+    if ends_in_warmup and optimizer.warmup < train.max_updates:  # otherwise a remark of the recipe says so
         line += f"; the run ends during the warm-up: lower optimizer.warmup, which is {optimizer.warmup:,}"
     return line

@@ -1,5 +1,6 @@
 """Resuming runs: which settings may change, and which damaged files a run can do without."""
 
+import json
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,23 +91,30 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed_changes: Collectio
     problems = {key: clause for key, clause in changes.items() if key not in allowed_changes}
     if problems:
         fixed = sorted(key for key in problems if isinstance(resume_rule(key, options), Fixed))
-        free = " ".join(f"--allow-change {key}" for key in sorted(problems.keys() - fixed))
-        old = "values"
+        free = sorted(problems.keys() - fixed)
+        # `heedful config check`, which makes the same check, does not have the option.
+        accept = f"heedful train ... {' '.join(f'--allow-change {key}' for key in free)}"
+        values, these = ("values", "these changes") if len(problems) > 1 else ("value", "this change")
+        remedy = f"Use the old {values}"
         if fixed and free:
-            old = f"value{'s' * (len(fixed) > 1)} of {all_of(fixed)}, which cannot change"
-        accept = f"{'and ' if fixed else ''}accept the {'other ' if fixed else ''}changes with {free}, " if free else ""
+            values = "values" if len(fixed) > 1 else "value"
+            kept = f"Keep the old {values} of {all_of(fixed)}, which cannot change"
+            remedy = f"{kept}; {all_of(free)} may change: {accept}. Or"
+        elif free:
+            remedy += f"; or accept {these}: {accept}. Or"
+        else:
+            remedy += ", or"
         shown = list(problems.values())[:MAX_SHOWN]
         more = [f"and {len(problems) - MAX_SHOWN} more"] * (len(problems) > MAX_SHOWN)
         listed = "; ".join([*shown, *more])
         message = (
-            f"the run cannot resume with different settings: {listed}. "
-            f"Use the old {old}, {accept}or start a new run with a different --out"
+            f"the run cannot resume with different settings: {listed}. {remedy} start a new run with a different --out"
         )
         if recipe.train.max_updates is not None and saved.step >= recipe.train.max_updates:
             message = (
                 f"the run finished at update {saved.step:,}, with different settings: {listed}. "
                 "Start a new run with a different --out; or, to train this one further, use its old settings with a "
-                "larger train.max_updates and --allow-change train.max_updates"
+                "larger train.max_updates: heedful train ... --allow-change train.max_updates"
             )
         raise ChangedSettings(message, listed)
     if data_digest(recipe) != saved.state["data"]:
@@ -118,10 +126,12 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed_changes: Collectio
 
 
 def changed(key: str, now: object, begun: object) -> str:
-    if max(len(repr(now)), len(repr(begun))) > MAX_VALUE:
+    current, old = (
+        None if value is None else json.dumps(value, ensure_ascii=False) for value in (now, begun)
+    )  # as TOML
+    if max(len(current or ""), len(old or "")) > MAX_VALUE:
         return f"{key} has changed since the run was started"
-    old = f"the run was started with {begun!r}" if begun is not None else "the run was started without it"
-    return f"{key} is {'not set' if now is None else repr(now)}, but {old}"
+    return f"{key} is {current or 'not set'}, but the run was started {f'with {old}' if old else 'without it'}"
 
 
 def may_change(key: str, recipe: Recipe) -> bool:

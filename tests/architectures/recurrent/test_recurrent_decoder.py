@@ -12,7 +12,7 @@ from heedful.architectures.recurrent.decoder import DECODERS, DecoderState, Recu
 from heedful.architectures.recurrent.settings import RecurrentConfig
 
 close = partial(torch.testing.assert_close, atol=1e-6, rtol=1e-6)
-CONFIG = RecurrentConfig(cell="gru", d_model=5, layers=2, dropout=0.0)
+CONFIG = RecurrentConfig(cell="gru", d_model=5, layers=3, dropout=0.0)
 KINDS = [*((name, False) for name in DECODERS), *((name, True) for name in ("dot", "general", "concat"))]
 SOURCES, TARGETS = [3, 7, 1], [5, 1, 3]
 
@@ -31,15 +31,20 @@ def mask_of(lengths: list[int]) -> Tensor:
 def given() -> tuple[Tensor, Tensor, DecoderState]:
     """Embedded targets, the states of an encoder, and the first state of the decoder."""
     x, memory = torch.randn(3, 5, 5).double(), torch.randn(3, 7, 5).double()
-    return x, memory, DecoderState([torch.randn(1, 1, 3, 5).double() for _ in range(2)], torch.zeros(3, 5).double())
+    return (
+        x,
+        memory,
+        DecoderState([torch.randn(1, 1, 3, 5).double() for _ in range(CONFIG.layers)], torch.zeros(3, 5).double()),
+    )
 
 
-def read(decoder: Any, x: Tensor, layers: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
-    """One step of the recurrent layers for one row."""
+def read(decoder: Any, x: Tensor, layers: list[Tensor], residual: bool) -> tuple[Tensor, list[Tensor]]:
+    """One step of the recurrent layers for one row; formula 6 of Wu et al. (2016) adds the input of a layer."""
     after = []
     for layer, state in zip(decoder.stack.layers, layers, strict=True):
-        x = layer.rnn(x[None], state[None])[0][0]
-        after.append(x)
+        hidden = layer.rnn(x[None], state[None])[0][0]
+        x = x + hidden if residual and len(x) == len(hidden) else hidden
+        after.append(hidden)
     return x, after
 
 
@@ -56,16 +61,18 @@ def context(decoder: Any, kind: str, query: Tensor, memory: Tensor) -> Tensor:
     return torch.stack([weight * k for weight, k in zip(weights, memory, strict=True)]).sum(0)
 
 
-def by_hand(decoder: Any, kind: str, feeding: bool, x: Tensor, memory: Tensor, layers) -> Tensor:
+def by_hand(
+    decoder: Any, kind: str, feeding: bool, x: Tensor, memory: Tensor, layers: list[Tensor], residual: bool
+) -> Tensor:
     """The hidden states of one row, one target token after another."""
     fed, found = torch.zeros(5).double(), []
     for token in x:
         if kind == "additive":
             seen = context(decoder, kind, layers[-1], memory)
-            hidden, layers = read(decoder, torch.cat([token, seen]), layers)
+            hidden, layers = read(decoder, torch.cat([token, seen]), layers, residual)
             fed = torch.tanh(decoder.combine(torch.cat([hidden, token, seen])))
         else:
-            hidden, layers = read(decoder, torch.cat([token, fed]) if feeding else token, layers)
+            hidden, layers = read(decoder, torch.cat([token, fed]) if feeding else token, layers, residual)
             seen = [] if kind == "none" else [context(decoder, kind, hidden, memory)]
             fed = torch.tanh(decoder.combine(torch.cat([*seen, hidden]))) if seen else hidden
         found.append(fed)
@@ -73,15 +80,16 @@ def by_hand(decoder: Any, kind: str, feeding: bool, x: Tensor, memory: Tensor, l
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize(("attention", "feeding"), KINDS)
-def test_a_decoder_computes_the_formulas_of_its_paper(attention, feeding):
-    decoder = built(attention, feeding)
+def test_a_decoder_computes_the_formulas_of_its_paper(attention, feeding, residual):
+    decoder = built(attention, feeding, residual=residual)
     x, memory, state = given()
     source = decoder.encoded(memory, mask_of(SOURCES))
     got = decoder(x, mask_of(TARGETS), source, state)
     for row, (length, longest) in enumerate(zip(TARGETS, SOURCES, strict=True)):
         layers = [layer[0, 0, row] for layer in state.layers]
-        want = by_hand(decoder, attention, feeding, x[row, :length], memory[row, :longest], layers)
+        want = by_hand(decoder, attention, feeding, x[row, :length], memory[row, :longest], layers, residual)
         close(got[row, :length], want)
 
 

@@ -18,6 +18,9 @@ DENSE = [
     ),
     *({"positions": positions, "attention": "latent"} for positions in POSITIONS),
     {"positions": "rotary", "norm": "pre", "attention": "latent", "kv_rank": 7, "q_rank": 5, "d_rope": 4, "d_v": 3},
+    *({"positions": positions, "window": 3, "norm": "pre"} for positions in POSITIONS),
+    {"positions": "rotary", "window": 2, "attention": "latent", "kv_rank": 7},
+    {"positions": "learned", "attention": "linear", "kv_heads": 2, "d_v": 5},
 ]
 EXPERTS = [
     {"feed_forward": "experts", "experts": 3, "experts_per_token": 1, "d_expert": 11},

@@ -13,6 +13,7 @@ from heedful.errors import InputError
 from heedful.inspector.capture.recorder import recording
 from heedful.inspector.capture.taps import taps
 from heedful.nn.attention import Attention, attend
+from heedful.nn.linear_attention import LinearAttention
 
 HEADS = 6
 SHAPE = partial(ModelConfig, d_model=42, d_ff=23, heads=HEADS, encoder_layers=2, decoder_layers=3, d_k=10, d_v=7)
@@ -50,6 +51,8 @@ KINDS = [
     {"positions": "relative", "embedding_norm": True, "kv_heads": 3},
     {"positions": "learned", "attention_bias": False},
     {"norm": "pre", "positions": "rotary", "attention": "latent", "d_rope": 4, "feed_forward": "experts"},
+    {"positions": "rotary", "window": 2},
+    {"norm": "pre", "attention": "linear", "kv_heads": 2},
 ]
 
 
@@ -99,6 +102,8 @@ def test_attention_is_the_formula_of_what_is_recorded(ready):
         for head in range(HEADS):
             key, value = k[head // shared], v[head // shared]
             expected = torch.stack([(key * row).sum(1) / len(row) ** 0.5 for row in q[head]])
+            if isinstance(taps(model)[f"{name}.attn"].module, LinearAttention):
+                expected = torch.stack([(key * row).sum(1).log() for row in q[head]])
             assert_close(score[head], expected, atol=1e-6, rtol=1e-5)
             weights = torch.softmax(expected + bias[head % len(bias)], dim=-1)
             assert_close(attn[head], weights, atol=1e-6, rtol=1e-5)

@@ -29,6 +29,8 @@ SHAPES = {
     "bare": replace(SHAPE, norm="pre", bias=False, attention_bias=False, positions="none"),
     "no norms": replace(SHAPE, norm="none", scale_scores=False, activation="identity"),
     "deepseek's": replace(SHAPE, norm="pre", positions="rotary", attention="latent", d_rope=4, feed_forward="experts"),
+    "window": replace(SHAPE, norm="pre", positions="alibi", window=3),
+    "linear": replace(SHAPE, norm="pre", attention="linear"),
     "bert's": replace(SHAPE, norm="post", embedding_norm=True, output_bias=True, activation="gelu", d_v=5),
 }
 

@@ -21,6 +21,7 @@ from heedful.tasks.model_size import vocabulary_sizes
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 from heedful.tools.plan import Hardware, Plan, make_plan
+from heedful.tools.plan.data import bytes_per_token
 
 GPT = {
     "task": "language_model",
@@ -249,6 +250,16 @@ def test_a_classifier_is_planned_from_the_data_that_a_run_prepared(task: str, tm
     resolved = kind.dataset.reader.resolve(recipe)
     model = kind.build(resolved, kind.prepare(resolved, tmp_path / "data", str).tokenizers)
     assert plan.parameters == sum(parameter.numel() for parameter in model.parameters())
+
+
+def test_a_short_run_takes_less_than_a_second_and_the_assumption_is_named() -> None:
+    plan = planned()
+    short = replace(plan, speed=replace(plan.speed, hours=0.0001, gpu_hours=0.0001))
+    [line] = [line for line in plan_lines(short) if line.startswith("total time")]
+    assert line.split("  ")[-1] in ("less than 1 s", "less than 1 s, less than 0.01 GPU hours")
+    for kind, words in {"byte": "1 byte", "word": "6 bytes"}.items():
+        recipe = make_recipe({}, GPT | {"tokenizer.kind": kind})
+        assert bytes_per_token(recipe, [])[1] == f"assuming {words} per token"
 
 
 def test_a_plan_names_the_parameters_that_compute_a_token() -> None:

@@ -45,6 +45,21 @@ ARCHITECTURES = {
         "model.experts": 3,
         "model.shared_experts": 1,
     },
+    "GPT with a window": {
+        **TRANSFORMER,
+        "task": "language_model",
+        "model.family": "decoder",
+        "model.decoder_layers": 2,
+        "model.positions": "alibi",
+        "model.window": 5,
+    },
+    "GPT of linear attention": {
+        **TRANSFORMER,
+        "task": "language_model",
+        "model.family": "decoder",
+        "model.decoder_layers": 2,
+        "model.attention": "linear",
+    },
     "LSTM": {"model.architecture": "recurrent", "model.d_model": 14},
     "GRU language model": {
         "task": "language_model",
@@ -54,6 +69,12 @@ ARCHITECTURES = {
         "model.d_model": 14,
     },
     "convolutional": {"model.architecture": "convolutional", "model.d_model": 14},
+    "bytenet": {
+        "model.architecture": "bytenet",
+        "model.d_model": 14,
+        "model.encoder_layers": 3,
+        "model.decoder_layers": 3,
+    },
 }
 
 

@@ -17,7 +17,7 @@ from heedful.nn.attention import masked_softmax
 from heedful.nn.dropout import Dropout
 from heedful.nn.masks import AttentionMask
 from heedful.nn.named_stacks import NamedConvolutionalStack
-from heedful.nn.spacing import Spacing, windows
+from heedful.nn.spacing import ConvolutionCache, Spacing, windows
 from heedful.registry import POSITIONS
 
 
@@ -49,23 +49,6 @@ SQRT_HALF = math.sqrt(0.5)  # factor that keeps the variance of a sum of two vec
 
 # Maps the index of a layer, its outputs (B C E) and the embedded tokens (B C D) to new outputs (B C E).
 Attend = Callable[[int, Tensor, Tensor], Tensor]
-
-
-class ConvolutionCache:
-    """Cache of a stack of causal convolutions: the last K - 1 inputs of each layer for each row."""
-
-    def __init__(self, inputs: list[Float[Tensor, "R K1 E"]]) -> None:
-        self.inputs = inputs
-
-    def extend(self, layer: int, x: Float[Tensor, "R C E"]) -> Float[Tensor, "R C2 E"]:
-        """Prepend the cached inputs of a layer to C new ones, and cache the last K - 1 inputs."""
-        # A causal convolution covers K - 1 earlier columns, and no later step needs more.
-        extended = torch.cat([self.inputs[layer], x], dim=1)
-        self.inputs[layer] = extended[:, x.size(1) :]
-        return extended
-
-    def select(self, rows: Int[Tensor, " R2"]) -> None:
-        self.inputs = [inputs[rows] for inputs in self.inputs]
 
 
 class GatedConvolution(nn.Module):

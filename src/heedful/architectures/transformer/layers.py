@@ -155,8 +155,19 @@ def latent_attention(config: ModelConfig) -> Attention:
     return LatentAttention(config)
 
 
+def linear_attention(config: ModelConfig) -> Attention:
+    """Create self-attention that sums keys and values instead of comparing each query with each key."""
+    from heedful.nn.linear_attention import LinearAttention
+
+    return LinearAttention(config)
+
+
 FEED_FORWARD_KINDS: dict[str, Callable[[ModelConfig], nn.Module]] = {"dense": dense, "experts": experts}
-SELF_ATTENTIONS: dict[str, Callable[[ModelConfig], Attention]] = {"multi_head": Attention, "latent": latent_attention}
+SELF_ATTENTIONS: dict[str, Callable[[ModelConfig], Attention]] = {
+    "multi_head": Attention,
+    "latent": latent_attention,
+    "linear": linear_attention,
+}
 
 
 def self_attend(
@@ -166,7 +177,7 @@ def self_attend(
     queries = attention.queries(x, inputs.rotate)
     # In training, S = T. In a search, the cache prepends the keys and values of S - T earlier tokens.
     keys, values = cache.update(*attention.keys_values(x, inputs.rotate))
-    return attention(queries, keys, values, inputs.attention_bias)
+    return inputs.attend(attention, queries, keys, values)
 
 
 class Block(nn.Module):
@@ -236,6 +247,21 @@ class TransformerStack(BlockStack):
         self.blocks = nn.ModuleList(blocks)
         # The output of the last pre-norm block is a sum that has not been normalised.
         self.norm = NORMS[config.normalization](config) if config.norm == "pre" else nn.Identity()
+        self.window = config.window
+        self.linear = config.attention == "linear"
+
+    def inputs(self, mask: AttentionMask, x: Float[Tensor, "B T D"]) -> SelfAttentionInputs:
+        """Compute the inputs of self-attention that are the same in every block, such as the attention bias."""
+        # Both have memory that is linear in T: they never compute the bias of all queries and keys.
+        if self.linear and not self.weighs_all:
+            from heedful.nn.linear_attention import LinearInputs
+
+            return LinearInputs.of(mask)
+        if self.window is not None and not self.weighs_all:
+            from heedful.nn.window import window_inputs
+
+            return window_inputs(mask, self.positions, x, self.window)
+        return mask.inputs(self.positions, x, self.window)
 
     def embed(self, x: Float[Tensor, "B T D"], position: Int[Tensor, "B T"], length: int) -> Float[Tensor, "B T D"]:
         """Add positions to embedded tokens; apply the embedding norm, if any, and dropout (sections 3.5 and 5.4)."""
@@ -243,10 +269,10 @@ class TransformerStack(BlockStack):
 
 
 class StackCache:
-    """Cache of a stack during generation: the KV cache of each block."""
+    """Cache of a stack during generation: the KV cache of each block, or the sums of its linear attention."""
 
-    def __init__(self, blocks: int) -> None:
-        self.blocks = [KVCache() for _ in range(blocks)]
+    def __init__(self, blocks: Iterable[KVCache]) -> None:
+        self.blocks = list(blocks)
 
     def select(self, rows: Int[Tensor, " R"]) -> None:
         for cache in self.blocks:
@@ -265,7 +291,7 @@ class Stack(TransformerStack):
         """Compute the hidden states of embedded tokens under an attention mask; the cache contains earlier tokens."""
         x = self.embed(x, mask.query_positions, mask.length)
         # Mask and rotations are the same in every block, so they are computed once.
-        inputs = mask.inputs(self.positions, x)
+        inputs = self.inputs(mask, x)
         caches = cache.blocks if cache else [NO_CACHE] * len(self.blocks)
         for block, block_cache in zip(self.blocks, caches, strict=True):
             x = block(x, inputs, block_cache)
@@ -276,7 +302,11 @@ class Stack(TransformerStack):
 
     def begin(self, rows: int) -> StackCache:
         del rows  # the caches take the number of rows from the first tokens
-        return StackCache(len(self.blocks))
+        if self.linear and not self.weighs_all:
+            from heedful.nn.linear_attention import LinearCache
+
+            return StackCache(LinearCache() for _ in self.blocks)
+        return StackCache(KVCache(self.window) for _ in self.blocks)
 
 
 class EncoderOutput:
@@ -331,7 +361,7 @@ class Decoder(TransformerStack):
         """
         mask = AttentionMask(padding_mask, x.size(1), causal=True)
         x = self.embed(x, mask.query_positions, mask.length)
-        inputs = mask.inputs(self.positions, x)
+        inputs = self.inputs(mask, x)
         # The source is projected block by block: without gradients, only one block's projection is in memory at a time.
         for block, source in zip(self.blocks, self.keys_values(encoded), strict=True):
             x = block(x, inputs, source, encoded.attention_bias)
@@ -349,7 +379,7 @@ class Decoder(TransformerStack):
         """Compute the hidden states of one new token in each lane; the cache contains the tokens before it."""
         x = self.embed(x, lanes.query_positions, lanes.length + 1)
         # The W new tokens of a sentence are queries of one attention; the mask limits each to the keys of its lane.
-        inputs = lanes.append(self.positions, x)
+        inputs = lanes.append(self.positions, x, self.window)
         for block, source, target in zip(self.blocks, cache.source, cache.target, strict=True):
             x = block(x, inputs, source, cache.source_bias, target)
         return self.norm(x)

@@ -128,7 +128,7 @@ def width(lines: Iterable[str], separator: str) -> int:
 USUAL_FIELDS = (("source",), ("source", "target"), ("source", "pair"), ("source", "pair", "target"))
 
 # The recipe's keys; `heedful evaluate` has options for the columns of another test set.
-SET_COLUMNS = "Set source_field and target_field (and pair_field), or the options with these names,"
+SET_COLUMNS = "Set source_field and target_field (and pair_field)"
 
 JSON_KINDS = {
     bool: "boolean",

@@ -20,8 +20,9 @@ from torch import Tensor, nn
 from heedful.architectures import Model
 from heedful.errors import InputError
 from heedful.inspector.capture.taps import KERNEL, taps
-from heedful.nn.attention import MASKED_SCORE, Attention, mix, scaled_scores, softmax
+from heedful.nn.attention import MASKED_SCORE, Attention, mix, softmax
 from heedful.nn.dropout import dropout
+from heedful.nn.named_stacks import stacks
 from heedful.wording import counted
 
 Edit = Callable[[Tensor], Tensor]  # replaces a tensor, which has the batch dimension first
@@ -35,9 +36,9 @@ def recording(
 ) -> Iterator[dict[str, Tensor]]:
     """Record and edit the tensors of a model's forward passes at named taps, as a context manager.
 
-    Attention whose inner tensors are recorded or edited runs with the plain formula instead of a fused kernel. The
-    model is restored at the end, even after an exception. Recordings can be nested: the edits of the outer one are
-    applied first.
+    Attention whose inner tensors are recorded or edited runs with the plain formula instead of a fused kernel, and
+    computes the weights of all queries and keys, even with `model.window` or linear attention. The model is restored
+    at the end, even after an exception. Recordings can be nested: the edits of the outer one are applied first.
 
     Args:
         model: Any of heedful's models, in evaluation mode.
@@ -88,7 +89,10 @@ def recording(
         for attention, tap_names in inside.items():
             undo.callback(setattr, attention, "attention_fn", attention.attention_fn)
             outer = attention.attention_fn if isinstance(attention.attention_fn, WatchedKernel) else None
-            attention.attention_fn = WatchedKernel(tap_names, passing, outer)
+            attention.attention_fn = WatchedKernel(tap_names, passing, outer, attention.scores)
+        for stack in stacks(model) if inside else ():
+            undo.callback(setattr, stack, "weighs_all", stack.weighs_all)
+            stack.weighs_all = True
         yield tensors
 
 
@@ -110,6 +114,7 @@ class WatchedKernel:
     names: Mapping[str, str]  # key of `KERNEL` (such as "score") -> name of the tap
     passing: Callable[[str, Tensor], Tensor]  # name of the tap, tensor -> the tensor to use
     outer: "WatchedKernel | None"  # the kernel of the outer recording, whose function is applied first
+    scores: Callable[[Tensor, Tensor], Tensor]  # those of the attention whose kernel this replaces
 
     def at(self, place: str, x: Tensor) -> Tensor:
         # This kernel replaces that of an outer `recording`, so it calls the outer function as well.
@@ -118,7 +123,7 @@ class WatchedKernel:
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, p: float) -> Tensor:
         """Compute attention as `heedful.nn.attention.attend` does, but use the tensors that `passing` returns."""
-        scores = self.at("score", scaled_scores(self.at("q", q), self.at("k", k)))
+        scores = self.at("score", self.scores(self.at("q", q), self.at("k", k)))
         weights = self.at("attn", softmax(scores + self.at("bias", bias)))
         return self.at("z", mix(dropout(weights, p), self.at("v", v)))
 

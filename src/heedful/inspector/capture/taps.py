@@ -19,8 +19,8 @@ A recurrent model has instead
 and a convolutional model
 
     src.in                                   embeddings with positions
-    enc.0.hidden                             the outputs of a layer's gated linear units
-    dec.0.cross.attn                         attention weights of each decoder layer: one head
+    enc.0.hidden                             the outputs of a layer's gated linear units; of a ByteNet, of a block
+    dec.0.cross.attn                         attention weights of each decoder layer: one head; not in a ByteNet
     enc.out dec.out                          the output of the stack
 
 A decoder is `dec`, its input `tgt`, and its cross-attention to `src` is `dec.0.cross`. Layers count from 0, as in the

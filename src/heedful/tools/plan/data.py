@@ -121,7 +121,7 @@ def bytes_per_token(recipe: Recipe, files: list[Path]) -> tuple[float, str]:
             lines += [line or "" for line in islice(decoded, SAMPLE_LINES)]
     if folder is None or not folder.is_dir() or not lines:
         guess = BYTES_PER_TOKEN.get(recipe.tokenizer.kind, SUBWORD)
-        return guess, f"a guess of {guess:g} bytes per token"
+        return guess, f"assuming {guess:g} {'byte' if guess == 1 else 'bytes'} per token"
     tokenizer = TokenizerPair.load(folder).source
     tokens = sum(map(len, tokenizer.encode_batch(lines)))
     return sum(len(line.encode()) for line in lines) / max(1, tokens), "from the tokenizer and the first lines"

@@ -33,7 +33,7 @@ CLOSE = 0.4  # two readings that differ by less are equally plausible
 SCORED_PAIR = 0.6  # added for fractions next to two texts: they are usually similarities, not labels
 MAX_COLUMNS = 12  # in a message
 
-Certainty = Literal["certain", "likely", "unsure"]
+Certainty = Literal["given", "certain", "likely", "unsure"]  # given: the user chose the task
 
 
 @dataclass(frozen=True)

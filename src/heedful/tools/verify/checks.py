@@ -18,7 +18,7 @@ from heedful.checkpoint.load import LoadedModel
 from heedful.config.schema import DecodeConfig
 from heedful.inspector.capture.recorder import recording
 from heedful.inspector.capture.taps import taps
-from heedful.nn.attention import MASKED_SCORE, MAX_PLAIN_KEYS, Attention, scaled_dot_product
+from heedful.nn.attention import MASKED_SCORE, MAX_PLAIN_KEYS, Attention, scaled_dot_product, scaled_scores
 from heedful.search.beam import beam_search, greedy_search, search
 from heedful.search.top_k import best_tokens
 from heedful.text.tokenizer import EOS
@@ -73,9 +73,10 @@ def attention_kernels(subject: Subject) -> float | None:
     """Compare the kernel of each attention layer with the formula in float64.
 
     The layer chooses its kernel by the number of keys, so two numbers are tried. A query that may not attend to any key
-    gets the mean of all values.
+    gets the mean of all values. Linear attention has no fast kernel of scores.
     """
-    layers = [module for module in subject.model.modules() if isinstance(module, Attention)]
+    attentions = [module for module in subject.model.modules() if isinstance(module, Attention)]
+    layers = [attention for attention in attentions if attention.scores is scaled_scores]
     differences = []
     for layer in layers:
         for keys in (11, MAX_PLAIN_KEYS + 7):

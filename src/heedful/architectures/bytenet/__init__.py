@@ -1,0 +1,1 @@
+"""ByteNet: dilated convolutions, as encoder-decoder, and its encoder or decoder alone."""
