@@ -135,8 +135,8 @@ def main() -> None:
     axes.axhline(1 / len(LANGUAGES), color="#999999", linestyle=":", linewidth=1)
     axes.axvline(COUNTS.index(FAR), color="#999999", linestyle=":", linewidth=1)
     axes.set_xticks(range(len(COUNTS)), list(map(str, COUNTS)))
-    axes.set(xlabel="sentences in between", ylabel="accuracy of the language", ylim=(0, 1.03))
-    axes.legend(fontsize="small")
+    axes.set(xlabel="sentences in between", ylabel="accuracy of the language", ylim=(0, 1.05))
+    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.02, 1))
 
     def at(name: str, between: int) -> Prediction:
         values = curves[name][:, COUNTS.index(between)].tolist()

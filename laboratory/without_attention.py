@@ -4,107 +4,83 @@ The translators are trained on sentences of `heedful scenes`, each of which has 
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib.pyplot as plt
-import torch
-import torch.nn.functional as F
 from models import COLOURS
-from report import Prediction, arguments, check, publish
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
+from report import ROOT, Prediction, arguments, check, publish
 
-from heedful.architectures.recurrent.model import RecurrentEncoderDecoder
-from heedful.architectures.recurrent.settings import RecurrentConfig
+import heedful
 from heedful.corpora.scenes import ScenePair, split
-from heedful.text.tokenizer import BOS, EOS, PAD
+from heedful.corpora.scenes.corpus import corpus_files
+from heedful.predictors import Translator
 
-TRAINING, TEST, UPDATES, ROWS, WIDTH, LEARNING_RATE = 20_000, 1_000, 1_000, 32, 64, 8e-3
-CONFIG = RecurrentConfig(d_model=WIDTH, dropout=0.0, tie="output")
+TRAINING, TEST, UPDATES = 20_000, 1_000, 1_500
 CELLS = {"gru": "GRU", "lstm": "LSTM"}
 ATTENTION = {"none": "without attention", "general": "with attention"}
 LENGTHS = {"3-6": range(3, 7), "7-9": range(7, 10), "10-12": range(10, 13), "13+": range(13, 100)}
 SHORT, *_, LONG = LENGTHS
-FIRST_WORD = EOS + 1  # the first id of a word
+RECIPE: dict[str, Any] = {
+    "name": "without-attention",
+    "data": {
+        "train": [{"source": "train.en", "target": "train.de"}],
+        "valid": {"source": "valid.en", "target": "valid.de"},
+        "source_language": "en",
+        "target_language": "de",
+    },
+    "tokenizer": {"kind": "word", "vocab_size": 4000, "byte_fallback": False},
+    "model": {"architecture": "recurrent", "d_model": 64, "dropout": 0.0},
+    "optimizer": {"lr": 5e-3, "schedule": "linear", "warmup": 50, "clip_norm": 1.0},
+    "train": {"batch_tokens": 1024, "validate_every": UPDATES, "save_every": UPDATES, "precision": "float32"},
+}
+SMALL = {"model.d_model": 16, "optimizer.warmup": 1, "decode.max_extra": 3}  # with --quick
 
 Curves = dict[tuple[str, str], list[list[float]]]  # by cell and attention: for each seed, the accuracy at each length
 
 
-class Pairs(NamedTuple):
-    """Sentence pairs as ids of their words, padded, and the number of words of each source."""
-
-    source: Tensor  # (B, N)
-    target: Tensor  # (B, T + 1), with BOS
-    lengths: Tensor  # (B,)
-
-    def of(self, rows: Tensor) -> "Pairs":
-        return Pairs(self.source[rows], self.target[rows], self.lengths[rows])
-
-    @property
-    def real(self) -> Tensor:
-        """True for the target tokens to predict, (B, T)."""
-        return self.target[:, 1:] != PAD
-
-
 def main() -> None:
-    options = arguments(__doc__, seeds=3)
-    training_size, test_size, updates = (300, 100, 1) if options.quick else (TRAINING, TEST, UPDATES)
-    parts = split("en-de", training_size, test_size, 0, seed=1)
-    source_ids: dict[str, int] = {}
-    target_ids: dict[str, int] = {}
-    training, test = (as_ids(parts[part], source_ids, target_ids) for part in ("train", "valid"))
+    options = arguments(
+        __doc__,
+        seeds=3,
+        work={"type": Path, "default": ROOT / "runs/without-attention", "help": "folder of the models"},
+    )
+    if options.quick:
+        options.work = options.out / "runs"
+    sizes = (300, 100) if options.quick else (TRAINING, TEST)
+    parts = split("en-de", sizes[0], TEST // 5, sizes[1], seed=1)
+    data = options.work / "data"
+    data.mkdir(parents=True, exist_ok=True)
+    for name, content in corpus_files("en-de", parts).items():
+        (data / name).write_text(content, encoding="utf-8")
+
     curves: Curves = {(cell, attention): [] for cell in CELLS for attention in ATTENTION}
-    for seed in range(options.seeds):
+    for seed in range(1, options.seeds + 1):
         for cell, attention in curves:
-            torch.manual_seed(seed)
-            vocabularies = (FIRST_WORD + len(ids) for ids in (source_ids, target_ids))
-            model = RecurrentEncoderDecoder(replace(CONFIG, cell=cell, attention=attention), *vocabularies)
-            learn(model, training, updates)
-            curves[cell, attention].append(accuracies(model, test))
+            translator = trained(cell, attention, seed, data, options)
+            curves[cell, attention].append(accuracies(translator, parts["test"]))
             print(seed, cell, attention, [round(value, 3) for value in curves[cell, attention][-1]], flush=True)
     publish("without_attention", predictions(curves), drawn(curves), options, points=points(curves))
 
 
-def as_ids(examples: Sequence[ScenePair], source_ids: dict[str, int], target_ids: dict[str, int]) -> Pairs:
-    """Number the words of sentence pairs, whatever their case; new words are added to the ids."""
-
-    def words(text: str, ids: dict[str, int]) -> list[int]:
-        return [ids.setdefault(word, FIRST_WORD + len(ids)) for word in text.lower().split()]
-
-    sources = [torch.tensor([*words(pair.source.text, source_ids), EOS]) for pair in examples]
-    targets = [torch.tensor([BOS, *words(pair.target.text, target_ids), EOS]) for pair in examples]
-    lengths = torch.tensor([len(source) - 1 for source in sources])
-    return Pairs(pad_sequence(sources, True, PAD), pad_sequence(targets, True, PAD), lengths)
+def trained(cell: str, attention: str, seed: int, data: Path, options: Any) -> Translator:
+    """Train a translator, or load the one that is already trained."""
+    changes = {"model.cell": cell, "model.attention": attention, "train.seed": seed, "train.threads": options.threads}
+    changes |= {"train.max_updates": 2 if options.quick else UPDATES} | (SMALL if options.quick else {})
+    run = heedful.train(RECIPE, options.work / f"{cell}-{attention}-{seed}", data, changes).folder
+    return heedful.load(run, "cpu", as_=Translator).with_options(beam=1)
 
 
-def logits(model: RecurrentEncoderDecoder, pairs: Pairs) -> Tensor:
-    """Compute the logits of all real target tokens, (N, V)."""
-    before = pairs.target[:, :-1]
-    return model.output(model.hidden(pairs.source, pairs.source != PAD, before, before != PAD)[pairs.real])
-
-
-def learn(model: RecurrentEncoderDecoder, training: Pairs, updates: int) -> None:
-    optimizer = torch.optim.Adam(model.parameters(), LEARNING_RATE)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda update: min((update + 1) / 50, 1 - update / updates))
-    for _ in range(updates):
-        batch = training.of(torch.randint(len(training.source), (ROWS,)))
-        optimizer.zero_grad()
-        F.cross_entropy(logits(model, batch), batch.target[:, 1:][batch.real]).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-
-
-@torch.no_grad()
-def accuracies(model: RecurrentEncoderDecoder, test: Pairs) -> list[float]:
-    """Return the share of sentences of each length whose greedy translation is correct."""
-    # Greedy search writes the reference exactly if every token of it is the best one after those before it.
-    best = torch.zeros_like(test.target[:, 1:]).masked_scatter(test.real, logits(model, test).argmax(-1))
-    correct = ((best == test.target[:, 1:]) | ~test.real).all(1)
-    groups = [torch.isin(test.lengths, torch.tensor(group)) for group in LENGTHS.values()]
-    return [float(correct[group].float().mean()) for group in groups]
+def accuracies(translator: Translator, examples: Sequence[ScenePair]) -> list[float]:
+    """Return the share of correct translations among the examples of each length."""
+    outputs = translator.translate([example.source.text for example in examples])
+    correct = [output == example.target.text for output, example in zip(outputs, examples, strict=True)]
+    lengths = [len(example.source.text.split()) for example in examples]
+    return [
+        fmean(right for right, length in zip(correct, lengths, strict=True) if length in group)
+        for group in LENGTHS.values()
+    ]
 
 
 def predictions(curves: Curves) -> list[Prediction]:

@@ -40,6 +40,7 @@ RECIPE = {
 RECIPE_OR_MODEL = {"recipe.tom": 'did you mean "recipe.toml"', "rankin": 'did you mean "ranking"'}
 RUN = {"finishe": 'no such folder; did you mean "finished"', "phrases.en": "is a file; give a folder"}
 OUT = {"nix/out.svg": "no folder nix", "phrases.en/out.svg": "phrases.en is a file"}
+PAGE = {"nix/out.html": "no folder nix", "phrases.en/out.html": "phrases.en is a file"}
 OUT_FOLDER = {"phrases.en": "phrases.en: is a file; give a folder", "phrases.en/out": "phrases.en is a file"}
 PATHS = re.compile(
     r"\b(files?|folders?|TOML|another model|or images)\b", re.IGNORECASE
@@ -118,7 +119,7 @@ USES: dict[tuple[str, str], tuple[str, dict[str, str]]] = {  # by command and pa
     ("attention", "out"): ("hi --out {}", OUT),
     ("inspect", "model"): ("{} hi --out new.html", MODEL),
     ("inspect", "text"): ("captioning {} --out new.html", FILE),
-    ("inspect", "out"): ("en-de hi --out {}", OUT),
+    ("inspect", "out"): ("en-de hi --out {}", PAGE),
     ("inspect", "beside"): ("en-de --beside {}", MODEL),
     ("inspect", "data"): ("en-de --data {}", FOLDER),
     ("export", "model"): ("{} new", MODEL),

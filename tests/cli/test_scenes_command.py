@@ -76,7 +76,7 @@ def test_other_files_are_reported_before_anything_is_generated(tmp_path, reporte
 
 
 def test_more_sentences_than_the_grammar_has_are_rejected(tmp_path):
-    with pytest.raises(InputError, match="--valid must be at most 100,000, but is 100000000"):
+    with pytest.raises(InputError, match="--valid must be at most 100,000, but is 100,000,000"):
         run("en-de", "--out", tmp_path / "scenes", "--valid", 100_000_000)
 
 

@@ -160,6 +160,6 @@ def test_without_pillow_nothing_is_written(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("option", ["--train", "--valid", "--test"])
 def test_more_pictures_than_there_are_captions_are_refused(option, tmp_path):
-    with pytest.raises(InputError, match=rf"{option} must be at most \S+, but is 2000000"):
+    with pytest.raises(InputError, match=rf"{option} must be at most \S+, but is 2,000,000"):
         run(tmp_path / "out", option, 2_000_000)
     assert not (tmp_path / "out").exists()

@@ -377,7 +377,7 @@ def test_a_number_beyond_its_bounds_is_refused(key: str) -> None:
     for value in outside:
         text = refusal(key, value)
         assert f"{place(key)} must be " in text
-        assert f", but is {value}" in text
+        assert f", but is {value:,}" in text
 
 
 @pytest.mark.parametrize("key", [key for key, limits in LIMITS.items() if "int" not in str(bare(KEYS[key]))])
@@ -395,7 +395,7 @@ def test_a_number_fits_into_a_tensor(key: str) -> None:
     ("key", "value", "words"),
     [
         ("decode.beam", 0, "decode.beam must be at least 1, but is 0"),
-        ("decode.beam", 1001, "decode.beam must be at most 1,000, but is 1001"),
+        ("decode.beam", 1001, "decode.beam must be at most 1,000, but is 1,001"),
         ("model.kv_heads", 0, "model.kv_heads must be at least 1, but is 0"),
         ("optimizer.lr", 0.0, "optimizer.lr must be more than 0, but is 0.0"),
         ("model.dropout", 1.0, "model.dropout must be at least 0 and less than 1, but is 1.0"),

@@ -199,7 +199,7 @@ def number_problem(error: Any) -> str | None:
         allowed = either(f'"{choice}"' for choice in re.findall("'(.*?)'", choices[1]))
         return f'{name} must be {allowed}, but is "{value}"'
     limits = {bound: limit for bound, limit in details[0].get("ctx", {}).items() if bound in BOUNDS}
-    number = f"{value:,}" if isinstance(value, int | float) else value
+    number = f"{int(value):,}" if str(value).removeprefix("-").isdecimal() else value
     return f"{name} must be {range_text(limits)}, but is {number}" if limits else None
 
 
