@@ -65,7 +65,9 @@ def shifted_position() -> Values:
 
 
 def beyond_the_trained_length() -> Values:
-    trained, twice = (measured("distance", "copy", name="Transformer", distance=distance) for distance in (16, 32))
+    trained, twice = (
+        measured("longer-texts", "back", name="sinusoidal", first=last - 7, last=last) for last in (32, 64)
+    )
     return {"document": [trained], "right": [twice]}
 
 

@@ -87,8 +87,8 @@ def load(
         precision: "float32"; or "int8", which needs a quarter of the memory for the weights, is usually faster for many
             texts at once, and changes results slightly. "int8" needs `engine="ctranslate2"` or `engine="auto"`.
         as_: The predictor class, from `heedful.predictors`; by default, the class for the model's task. Any encoder
-            or language model of text, such as a BERT or a GPT, can be loaded as a `Retriever`: the vector of a sentence is
-            then the mean of the model's hidden states.
+            or language model of text, such as a BERT or a GPT, can be loaded as a `Retriever`: the vector of a sentence
+            is then the mean of the model's hidden states.
         task: The task that the model must have, as named in a recipe; by default, any task. "ranking" loads any encoder
             or language model of text as a `Retriever`.
         engine: The inference engine: "torch"; "ctranslate2", which runs on CPUs and supports text-to-text models,

@@ -120,11 +120,11 @@ def fill_images(model: str, names: list[str] | None, output: Path | None, device
     from heedful.media.images import png
     from heedful.predictors.patch_filler import GAP, WHITE, PatchFiller
 
+    if output is None or output.suffix.lower() != ".png":
+        raise InputError(f"{model} fills in images; give a file for the result, as in --output FILE.png")
     loaded = reading.applied(model, load(model, device))
     filler = loaded.use_as(PatchFiller)
     files = ReadFiles(named_files(names, loaded.recipe), filler.reader.decoded)
-    if output is None or output.suffix.lower() != ".png":
-        raise InputError(f"{model} fills in images; give a file for the result, as in --output FILE.png")
     check_output(output, *files.files)
     with show_progress("filling", "files", len(files.files)) as progress:
         rows = [

@@ -35,8 +35,6 @@ class ImageTextRetriever(VectorSearch[Input], Predictor[DualEncoder, Vectors]):
     """
 
     items = InputKind("text or image", SINGLE, as_input, GIVE)
-    predict: Any = VectorSearch[Input].encode  # the method of a mixin is not typed as one of `Predictor`
-    __call__: Any = predict
 
     def __init__(self, model: DualEncoder, tokenizer: Tokenizer, recipe: Recipe) -> None:
         super().__init__(model)

@@ -115,6 +115,8 @@ class VectorSearch(ABC, Generic[I_contra]):
         vectors = self.inputs.one_or_all(lambda each: self.vectors(each, done), inputs)
         return stacked(vectors, self.width) if isinstance(vectors, list) else vectors
 
+    __call__ = predict = encode
+
     def encode_lines(self, inputs: Iterable[I_contra], done: Done = lambda _: None) -> Iterator[Vectors]:
         """Encode any number of inputs, in order and in bounded memory; yield the vector of each, (D,)."""
         return self.vectors(self.inputs.each(inputs), done)
@@ -164,8 +166,6 @@ class Retriever(VectorSearch[str], Predictor["SentenceEncoder", Vectors]):
 
     tokenizer: Tokenizer
     inputs = items = TEXTS
-    predict: Any = VectorSearch[str].encode  # the method of a mixin is not typed as one of `Predictor`
-    __call__: Any = predict
 
     def __init__(self, model: "SentenceEncoder", tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model)

@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -109,10 +110,11 @@ def test_unscaled_scores_are_the_scaled_ones_times_the_root_of_the_key_size():
 def test_a_block_of_unscaled_scores_without_norms_and_activation_is_its_formula():
     config = ModelConfig(d_model=6, heads=1, d_ff=11, norm="none", scale_scores=False, activation="identity")
     block, x = Block(config).eval(), torch.randn(1, 4, 6)
+    feed_forward: Any = block.feed_forward
     with torch.no_grad():
         q, k, v = (getattr(block.self_attention, name)(x) for name in "qkv")
         y = x + block.self_attention.out((q @ k.transpose(-1, -2)).softmax(-1) @ v)
-        expected = y + block.feed_forward.down(block.feed_forward.up(y))
+        expected = y + feed_forward.down(feed_forward.up(y))
         mask = AttentionMask(torch.ones(1, 4, dtype=torch.bool), 4, causal=False)
         inputs = mask.inputs(POSITIONS["none"](config, causal=False), x)
         torch.testing.assert_close(block(x, inputs), expected)

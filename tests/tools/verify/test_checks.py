@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -158,7 +159,7 @@ def test_hidden_patches_of_every_picture_are_among_those_that_are_verified():
 
 
 def padding_is_seen(patch):
-    honest = masks.AttentionMask.allowed.fget
+    honest: Any = masks.AttentionMask.allowed.fget
 
     def careless(self):
         return honest(self) if self.causal else torch.ones_like(honest(self))
@@ -223,7 +224,7 @@ def long_rows_overflow(patch):
 
 
 def the_first_row_is_favoured(patch):
-    honest = masks.AttentionMask.allowed.fget
+    honest: Any = masks.AttentionMask.allowed.fget
 
     def careless(self):
         allowed = honest(self).clone()
