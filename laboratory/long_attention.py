@@ -43,7 +43,7 @@ def fused(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, p: float) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=True)
 
 
-def peak_memory(kind: str, length: int) -> int:
+def peak_memory(kind: str, length: int) -> float:
     """Return the bytes that one self-attention allocates at a time, at most: mask, forward and backward pass."""
     config = ModelConfig(d_model=WIDTH, heads=1, **SETTINGS[kind])
     stack = Stack(config, 1, Positions(config, causal=True))
@@ -60,7 +60,7 @@ def peak_memory(kind: str, length: int) -> int:
     kineto: Any = profiler.profiler
     events = [event for event in kineto.kineto_results.events() if event.name() == "[memory]"]
     changes = [event.nbytes() for event in sorted(events, key=lambda event: event.start_ns())]
-    return max(accumulate(changes))
+    return float(max(accumulate(changes)))
 
 
 def accuracy(kind: str, distance: int, seed: int, updates: int, test_rows: int) -> float:
@@ -128,9 +128,8 @@ def main() -> None:
     right.legend()
 
     predictions = [
-        check("exponent", [exponent(lengths, [float(value) for value in values])], power - 0.2, power + 0.2, name=kind)
+        check("exponent", [exponent(lengths, memory[kind])], power - 0.2, power + 0.2, name=kind)
         for kind, power in EXPONENTS.items()
-        for values in [memory[kind]]
     ]
     predictions += [
         check("ratio", [memory["full"][-1] / memory[kind][-1]], least=10, name=kind) for kind in ("window", "linear")
