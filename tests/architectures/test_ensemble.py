@@ -105,16 +105,17 @@ def test_equal_models_write_what_one_of_them_writes(name):
 def test_an_ensemble_reads_as_far_as_the_model_that_reads_least():
     configs = [replace(ENCODER_DECODERS["transformer"], positions="learned", max_positions=size) for size in (40, 30)]
     models = [model_class(config)(config, 20, 20) for config in configs]
-    together = ensemble([*models, encoder_decoder("lstm with general attention")])
+    together: Any = ensemble([*models, encoder_decoder("lstm with general attention")])
     assert (together.max_positions(), together.max_target_positions()) == (30, 30)
-    assert ensemble([encoder_decoder("lstm with general attention")] * 2).max_positions() is None
+    unlimited: Any = ensemble([encoder_decoder("lstm with general attention")] * 2)
+    assert unlimited.max_positions() is None
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_the_loss_of_an_ensemble_is_the_cross_entropy_of_its_probabilities(smoothing, monkeypatch):
     monkeypatch.setattr("heedful.losses.HALF_ROWS", 4)  # several blocks
     models, tokens = [language_model("gru"), language_model("elman")], ids(3, 6)
-    together = ensemble(models)
+    together: Any = ensemble(models)
     hidden = together.hidden(tokens, AttentionMask(ones(tokens), 6, causal=True)).flatten(0, 1)
     targets = ids(3, 6).flatten()
     loss = output_cross_entropy(hidden, together.output, targets, smoothing)

@@ -34,7 +34,10 @@ def gradients(name: str, again: bool) -> tuple[list[torch.Tensor], int]:
     return found, len(calls)
 
 
-@pytest.mark.parametrize("name", [*TRANSFORMERS, "transformer of latents and experts", "transformer of linear attention"])
+SHAPES = [*TRANSFORMERS, "transformer of latents and experts", "transformer of linear attention"]
+
+
+@pytest.mark.parametrize("name", SHAPES)
 def test_a_block_that_is_computed_again_has_the_same_gradients(name):
     plain, once = gradients(name, again=False)
     again, twice = gradients(name, again=True)

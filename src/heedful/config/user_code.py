@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
+from heedful.config.keys import KEYS
 from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
 from heedful.registry import ARCHITECTURES, TASKS, Registry
@@ -21,7 +22,8 @@ from heedful.wording import did_you_mean
 
 T = TypeVar("T")
 
-REGISTRIES: dict[str, Registry[type]] = {"model.architecture": ARCHITECTURES, "task": TASKS}  # by recipe key
+# By recipe key.
+REGISTRIES: dict[str, Registry[type]] = {str(KEYS.model.architecture): ARCHITECTURES, str(KEYS.task): TASKS}
 
 
 def check_task_name(name: str, place: str | None = None) -> None:
@@ -91,7 +93,7 @@ def import_user_module(module: str) -> None:
 
 def custom_code(recipe: Recipe) -> dict[str, str]:
     """Map each recipe key that names a custom class or metric to this name."""
-    names = {"model.architecture": recipe.model.architecture, "task": recipe.task}
+    names = {str(KEYS.model.architecture): recipe.model.architecture, str(KEYS.task): recipe.task}
     custom = {key: name for key, name in names.items() if REGISTRIES[key].is_custom(name)}
     return custom | {f"evaluate.metrics, {name}": name for name in recipe.evaluate.metrics if ":" in name}
 

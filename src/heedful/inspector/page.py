@@ -170,12 +170,11 @@ def view(model: Any, question: Question, head: tuple[str, int] | None = None, de
     For an image or audio model, the text of a question without a file is the path to one.
     """
     page = Page.built()
+    if not isinstance(model, str | Path | list | tuple):
+        return View(recipe_of(model).name, model, look(model, with_file(model, question)), page, head)
     names = [model] if isinstance(model, str | Path) else model
-    if isinstance(names, list | tuple):
-        subject, name = load_ensemble(names, device).use(), " and ".join(map(str, names))
-    else:
-        subject, name = model, recipe_of(model).name
-    return View(name, subject, look(subject, with_file(subject, question)), page, head)
+    subject = load_ensemble(names, device).use()
+    return View(" and ".join(map(str, names)), subject, look(subject, with_file(subject, question)), page, head)
 
 
 def check_pair(head: object) -> None:
