@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from heedful.corpora.scenes import split
 from heedful.corpora.scenes.corpus import corpus_files
-from heedful.tools.compare.measure import dependency_distances
+from heedful.tools.compare.measure import reordering_distances
 from heedful.tools.compare.statistics import (
     MAX_GROUPS,
     MIN_SENTENCES,
@@ -60,6 +60,6 @@ def test_words_move_as_far_as_the_gold_alignment_says(tmp_path):
     for name, text in corpus_files("en-de", parts).items():
         (tmp_path / name).write_text(text)
     made = recipe(tmp_path, data={"test": {"source": "test.en", "target": "test.de"}})
-    assert dependency_distances(made) == [max(abs(i - j) for i, j in pair.alignment) for pair in parts["test"]]
+    assert reordering_distances(made) == [max(abs(i - j) for i, j in pair.alignment) for pair in parts["test"]]
     (tmp_path / "test.align").unlink()
-    assert dependency_distances(made) is None
+    assert reordering_distances(made) is None

@@ -149,7 +149,7 @@ def flops_per_example(task: Task, loaded: LoadedModel, count: int) -> float:
     return sum(counts) / sum(map(len, batches))
 
 
-def dependency_distances(recipe: Recipe) -> list[int] | None:
+def reordering_distances(recipe: Recipe) -> list[int] | None:
     """Return how far words move in each test sentence: the largest |i - j| over aligned words i and j.
 
     The gold alignments are files next to the text, as in a corpus of `heedful scenes`; without them, return None.

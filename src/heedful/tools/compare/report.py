@@ -36,7 +36,7 @@ METHOD = (
 )
 BY_LENGTH = "The test sentences, in groups of about the same size; the bars show 95% intervals."
 BY_MOVE = (
-    "The dependency distance of a sentence is the largest |i - j| over all pairs of a source word i and a target "
+    "The reordering distance of a sentence is the largest |i - j| over all pairs of a source word i and a target "
     "word j that is aligned with it, according to the gold alignment of the data: the farther a word moves, the "
     "farther a system has to attend. Bars show 95% intervals."
 )
@@ -67,7 +67,7 @@ def sections(report: Report) -> list[Section]:
         significance(report),
         curves(report),
         grouped(report, report.by_length, "Score by length", "source length in tokens", BY_LENGTH),
-        grouped(report, report.by_move, "Score by dependency distance", "largest distance in words", BY_MOVE),
+        grouped(report, report.by_move, "Score by reordering distance", "largest distance in words", BY_MOVE),
         Section("Where systems differ most", [BY_DIFFERENCE], samples=report.different),
         Section("First sentences of the test set", samples=report.first),
         settings(report),

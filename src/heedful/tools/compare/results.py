@@ -14,7 +14,7 @@ from heedful.tasks import find_task
 from heedful.tasks.specs import score_names
 from heedful.tools.compare.charts import Curves, read_curves
 from heedful.tools.compare.job import Measured
-from heedful.tools.compare.measure import dependency_distances
+from heedful.tools.compare.measure import reordering_distances
 from heedful.tools.compare.setup import Budget
 from heedful.tools.compare.statistics import Group, SampleOutputs, TextSample, choose_samples, group_scores, sample_of
 from heedful.training.logger import VALID
@@ -125,7 +125,7 @@ def gather(systems: Sequence[SystemReport], test: str, budget: Budget) -> Report
     recipe = next(iter(recipes.values()), None) or next(system.recipe for system in systems if system.recipe)
     score = next((name for system in systems for name in system.scores), None)
     lengths = next((result.lengths for result in done.values() if result.lengths), [])
-    moves = dependency_distances(recipe) if texts else None
+    moves = reordering_distances(recipe) if texts else None
     first, different = choose_samples(done, texts)
     # The curve shows the first score that a log has, preferably the one that selected the best checkpoint.
     scores = score_names(find_task(recipe.task).spec, recipe)
