@@ -173,3 +173,8 @@ def test_a_graph_that_cannot_be_written_is_reported() -> None:
 def test_a_graph_is_that_of_a_single_model(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--graph and --set apply to a single model"):
         invoke("info", "--graph", tmp_path / "graph.svg")
+
+
+def test_a_family_that_does_not_fit_the_task_is_refused() -> None:
+    with pytest.raises(InputError, match='task = "translation" needs model.family = "encoder_decoder"'):
+        invoke("info", "vaswani-base", "--set", "model.family=decoder")

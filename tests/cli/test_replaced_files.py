@@ -11,7 +11,7 @@ from heedful.errors import InputError
 
 FILES = {  # commands that write a file, and the file
     "translate 'A dog barks.' --output out.de": "out.de",
-    "write 'A dog barks.' --output out.de": "out.de",
+    "write 'A dog barks.' --model en-de --output out.de": "out.de",
     "evaluate en-de --source few.en --reference few.en --output out.de": "out.de",
     "attention 'A dog barks.' --out out.svg": "out.svg",
     "inspect en-de 'A dog barks.' --out out.html": "out.html",

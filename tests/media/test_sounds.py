@@ -168,7 +168,7 @@ def test_channels_that_cancel_are_refused_and_one_can_be_chosen(channels, noise,
         np.testing.assert_allclose(read_audio(content, chosen), want, atol=1e-6)
         recording = FileAudioReader(path, chosen)
         np.testing.assert_allclose(recording.read(0, recording.length), want, atol=1e-6)
-    with pytest.raises(InputError, match=f"it has {channels} channels, but channel 5 is selected"):
+    with pytest.raises(InputError, match=f"it has {channels} channels, but audio.channel = 5"):
         read_audio(content, replace(CONFIG, channel=5))
 
 

@@ -23,7 +23,7 @@ def test_models_are_known_by_the_names_they_were_given():
 
 
 def test_a_model_in_the_box_is_loaded_by_its_name():
-    assert Engine.load(["en-de"]).model("en-de").predictor.translate("A dog.").endswith(".")
+    assert Engine.load([["en-de"]]).model("en-de").predictor.translate("A dog.").endswith(".")
 
 
 def test_a_job_gets_the_numbers_of_the_model_alone():

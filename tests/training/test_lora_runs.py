@@ -163,7 +163,7 @@ def test_a_run_does_not_resume_with_other_updates(text, start, tmp_path):
     for key, value in (("rank", 3), ("targets", ("q",)), ("also", ("output",))):
         lora = replace(settings.train.lora, **{key: value})
         other = replace(settings, train=replace(settings.train, lora=lora, max_updates=2))
-        with pytest.raises(InputError, match=rf"train\.lora\.{key} is .*Use the old values, or start a new run"):
+        with pytest.raises(InputError, match=rf"train\.lora\.{key} is .*Use the old value, or start a new run"):
             train(other, tmp_path)
 
 

@@ -195,11 +195,14 @@ def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]
     from heedful.checkpoint import find_model
     from heedful.checkpoint.description import read_description
     from heedful.checkpoint.hub import is_hub_name
+    from heedful.tasks import import_spec
     from heedful.tasks.model_size import vocabulary_sizes
+    from heedful.tasks.specs import check_task
 
     path = Path(name)
     if name in PRESETS or path.suffix == ".toml" or (path / "config.toml").is_file():
         recipe = recipe_or_preset(name, overrides)
+        check_task(import_spec(recipe.task), recipe)
         if recipe.train.lora is not None:
             from heedful.training.warm_start import with_lora
 
