@@ -176,5 +176,5 @@ def test_a_graph_is_that_of_a_single_model(tmp_path: Path) -> None:
 
 
 def test_a_family_that_does_not_fit_the_task_is_refused() -> None:
-    with pytest.raises(InputError, match='task = "translation" needs model.family = "encoder_decoder"'):
+    with pytest.raises(InputError, match=r'task = "translation" needs model\.family = "encoder_decoder"'):
         invoke("info", "vaswani-base", "--set", "model.family=decoder")
