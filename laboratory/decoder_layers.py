@@ -6,7 +6,6 @@ The translators are trained on sentences of `heedful scenes`, each of which has 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -48,11 +47,7 @@ class Quality(NamedTuple):
 
 
 def main() -> None:
-    options = arguments(
-        __doc__, seeds=3, work={"type": Path, "default": ROOT / "runs/decoder-layers", "help": "folder of the models"}
-    )
-    if options.quick:
-        options.work = options.out / "runs"
+    options = arguments(__doc__, seeds=3, models="decoder-layers")
     sizes = (300, 20) if options.quick else (TRAINING, TEST)
     parts = split("en-de", sizes[0], TEST // 5, sizes[1], seed=1)
     known = {pair for example in parts["train"] for pair in pairwise(example.target.text.split())}

@@ -49,14 +49,14 @@ def main() -> None:
         __doc__,
         seeds=3,
         data={"type": Path, "help": "folder of the data, which has multi30k-en-de/"},
-        work={"type": Path, "default": ROOT / "runs/fast-shapes", "help": "folder of the trained models"},
+        models="fast-shapes",
         updates={"type": int, "default": UPDATES, "help": "updates of each training"},
         only={"nargs": "+", "choices": SHAPES, "help": f"some shapes; without {TINY} and {FAST} nothing is measured"},
     )
     shapes = options.only or list(SHAPES)
     if options.quick:
         shapes, options.updates = [TINY, FAST], 2
-        options.work, options.data = options.out / "runs", options.out / "data"
+        options.data = options.out / "data"
         write_small_data(options.data / "multi30k-en-de")
     runs = trained(options, shapes)
     if not {TINY, FAST} <= {*shapes}:

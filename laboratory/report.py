@@ -85,8 +85,10 @@ def verdict(predictions: Sequence[Prediction]) -> str:
     return "does_not_hold" if False in outcomes else "undecided"
 
 
-def arguments(description: str | None, seeds: int, **further: dict[str, Any]) -> argparse.Namespace:
-    """Parse the options that all experiments have, and `further` ones by their names."""
+def arguments(
+    description: str | None, seeds: int, *, models: str = "", **further: dict[str, Any]
+) -> argparse.Namespace:
+    """Parse the options of all experiments, `--work` for those that train `models`, and `further` ones by name."""
     parser = argparse.ArgumentParser(description=description)
     for name, option in further.items():
         parser.add_argument(f"--{name}", **option)
@@ -94,12 +96,16 @@ def arguments(description: str | None, seeds: int, **further: dict[str, Any]) ->
     parser.add_argument("--seeds", type=int, default=seeds, help=f"repetitions, from 2 to {len(STUDENT)}")
     parser.add_argument("--out", type=Path, help="folder of the pages; the default replaces those below docs/")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that the script runs")
+    if models:
+        parser.add_argument("--work", type=Path, default=ROOT / "runs" / models, help="folder of the trained models")
     options = parser.parse_args()
     if not 2 <= options.seeds <= len(STUDENT):
         parser.error(f"--seeds {options.seeds}: an interval needs from 2 to {len(STUDENT)} repetitions")
     if options.quick and options.out is None:
         parser.error("--quick: its results are meaningless and must not replace the pages; pass a folder with --out")
     options.out = options.out or DOCS
+    if models and options.quick:
+        options.work = options.out / "runs"
     torch.set_num_threads(options.threads)
     return options
 

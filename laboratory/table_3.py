@@ -53,12 +53,12 @@ def main() -> None:
         __doc__,
         seeds=3,
         data={"type": Path, "help": "folder of the data, which has multi30k-en-de/"},
-        work={"type": Path, "default": ROOT / "runs/table-3", "help": "folder of the models in training"},
+        models="table-3",
         only={"nargs": "+", "choices": ROWS, "help": "train some of the rows, in one of several processes"},
     )
     names = QUICK_ROWS if options.quick else tuple(ROWS)
     if options.quick:
-        options.work, options.data = options.out / "runs", options.out / "data"
+        options.data = options.out / "data"
         write_small_data(options.data / "multi30k-en-de")
     file = options.out / RESULTS / "table-3-runs.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -55,11 +55,7 @@ class Run(NamedTuple):
 
 
 def main() -> None:
-    options = arguments(
-        __doc__, seeds=3, work={"type": Path, "default": ROOT / "runs/units", "help": "folder of the models"}
-    )
-    if options.quick:
-        options.work = options.out / "runs"
+    options = arguments(__doc__, seeds=3, models="units")
     parts = split("en-zh", *((300, 20, 20) if options.quick else (TRAINING, VALIDATION, TEST)), seed=1)
     runs: dict[str, list[Run]] = {}  # of each seed, by the units
     for name, sides in ways_to_write(parts["train"]).items():
@@ -134,17 +130,19 @@ def trained(name: str, sides: tuple[Units, Units], parts: dict[str, list[ScenePa
     )
     words = fmean(len(pair.source.words) for pair in parts["test"])
     updates = 2 if options.quick else UPDATES
-    changes = SETTINGS | (SMALL if options.quick else {}) | {"train.seed": seed, "train.max_updates": updates}
-    # A batch has as many sentences in any units.
-    changes |= {
-        "train.batch_tokens": round(BATCH_WORDS * max(source, target) / words),
-        "train.threads": options.threads,
-    }
-    changes |= {
-        "optimizer.warmup": min(100, updates // 2),
-        "train.validate_every": updates,
-        "train.save_every": updates,
-    }
+    changes = (
+        SETTINGS
+        | (SMALL if options.quick else {})
+        | {
+            "train.seed": seed,
+            "train.max_updates": updates,
+            "train.batch_tokens": round(BATCH_WORDS * max(source, target) / words),  # as many sentences in any units
+            "train.threads": options.threads,
+            "train.validate_every": updates,
+            "train.save_every": updates,
+            "optimizer.warmup": min(100, updates // 2),
+        }
+    )
     run = heedful.train(ROOT / "recipes/scenes-en-de", options.work / f"{name}-{seed}", options.work / name, changes)
     translator = heedful.load(run.folder, "cpu", as_=Translator).with_options(beam=1)
     outputs = translator.translate([" ".join(sides[0].split(pair.source)) for pair in parts["test"]])

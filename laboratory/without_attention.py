@@ -10,7 +10,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 from models import COLOURS
-from report import ROOT, Prediction, arguments, check, publish
+from report import Prediction, arguments, check, publish
 
 import heedful
 from heedful.corpora.scenes import ScenePair, split
@@ -41,13 +41,7 @@ Curves = dict[tuple[str, str], list[list[float]]]  # by cell and attention: for 
 
 
 def main() -> None:
-    options = arguments(
-        __doc__,
-        seeds=3,
-        work={"type": Path, "default": ROOT / "runs/without-attention", "help": "folder of the models"},
-    )
-    if options.quick:
-        options.work = options.out / "runs"
+    options = arguments(__doc__, seeds=3, models="without-attention")
     sizes = (300, 100) if options.quick else (TRAINING, TEST)
     parts = split("en-de", sizes[0], TEST // 5, sizes[1], seed=1)
     data = options.work / "data"

@@ -296,7 +296,7 @@ def input_of_the_decoder() -> Values:
 
 
 def effect_of_the_first_token() -> Values:
-    """How much the first of three tokens changes the last state of an RNN; in a feed-forward network, not at all."""
+    """Change of the last state of an RNN, and of a feed-forward network, when the first of three tokens is replaced."""
     torch.manual_seed(0)
     layer, network = RecurrentLayer(RecurrentConfig(cell="elman", d_model=8), 8, 1), FeedForward(ModelConfig(d_model=8))
     x = torch.randn(3, 8)
@@ -377,7 +377,7 @@ def path_lengths() -> Values:
 
 
 def effect_of_a_later_token() -> Values:
-    """How much the last token of five changes the first state of a BERT; in a GPT, it changes nothing."""
+    """Change of the first state of a BERT, and of a GPT, when the last of five tokens is replaced."""
     torch.manual_seed(0)
     text = torch.arange(4, 9)[None]
     other = text.clone()
@@ -416,7 +416,7 @@ def nearest_word() -> Values:
 
 
 def swapped_words() -> Values:
-    """How much the mean state of a text changes if its words are swapped, without and with positions."""
+    """Change of the mean state of a text when its words are swapped, without and with positions."""
     text = torch.tensor([[4, 5, 6, 7]])
     models = [small_model(positions=positions) for positions in ("none", "sinusoidal")]
     means = [[model.encode(x, everywhere(x)).states.mean(1) for x in (text, text.flip(1))] for model in models]

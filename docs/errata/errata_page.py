@@ -65,7 +65,7 @@ def agrees(values: Values) -> bool:
 
 
 class ValueFormatter(Formatter):
-    """Formats numbers with four decimals unless told otherwise, lists with commas, and `power` as 9.5 · 10¹⁷."""
+    """Formats numbers with four decimals by default, lists with commas, and `power` as 9.5 · 10¹⁷."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if isinstance(value, list):

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from heedful.architectures.heads import CausalModel
-from heedful.architectures.model import DecodingState, EmbeddingTable, SourceToTarget
+from heedful.architectures.model import DecodingState, EmbeddingTable, Model, SourceToTarget
 from heedful.nn.masks import AttentionMask
 
 
@@ -59,10 +59,10 @@ class EnsembleState:
             state.select(rows)
 
 
-class TranslatorEnsemble(SourceToTarget):
-    """Encoder-decoders that write an output together."""
+class Ensemble(Model):
+    """Base class of ensembles; the models have the same vocabularies."""
 
-    def __init__(self, models: Sequence[SourceToTarget]) -> None:
+    def __init__(self, models: Sequence[Any]) -> None:
         super().__init__()
         self.models: Any = nn.ModuleList(models)
         self.add_module("output", MeanOutput([model.output for model in models]))
@@ -72,6 +72,10 @@ class TranslatorEnsemble(SourceToTarget):
 
     def max_positions(self) -> int | None:
         return smallest([model.max_positions() for model in self.models])
+
+
+class TranslatorEnsemble(Ensemble, SourceToTarget):
+    """Encoder-decoders that write an output together."""
 
     def max_target_positions(self) -> int | None:
         return smallest([model.max_target_positions() for model in self.models])
@@ -90,19 +94,8 @@ class TranslatorEnsemble(SourceToTarget):
         return EnsembleState([model.start(source, padding_mask) for model in self.models])
 
 
-class LanguageModelEnsemble(CausalModel):
+class LanguageModelEnsemble(Ensemble, CausalModel):
     """Language models that continue a text together."""
-
-    def __init__(self, models: Sequence[CausalModel]) -> None:
-        super().__init__()
-        self.models: Any = nn.ModuleList(models)
-        self.add_module("output", MeanOutput([model.output for model in models]))
-
-    def embedding_of(self, line: str) -> EmbeddingTable | None:
-        return self.models[0].embedding_of(line)
-
-    def max_positions(self) -> int | None:
-        return smallest([model.max_positions() for model in self.models])
 
     def hidden(self, tokens: Int[Tensor, "B T"], mask: AttentionMask) -> Float[Tensor, "B T D"]:
         return torch.cat([model.hidden(tokens, mask) for model in self.models], dim=-1)

@@ -57,13 +57,7 @@ def evaluate(
     model: Annotated[
         str | None, typer.Argument(help="Model or run folder, the name of a bundled model, or hf:OWNER/NAME.")
     ] = None,
-    models: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model",
-            help="Further model, for an ensemble of models that write text with the same tokenizers. Can be repeated.",
-        ),
-    ] = None,
+    models: options.FurtherModels = None,
     source: Annotated[
         Path | None,
         typer.Option(

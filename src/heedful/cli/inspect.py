@@ -14,7 +14,7 @@ import typer
 
 from heedful.cli.answering import recipe_of
 from heedful.cli.evaluate import recipe_test_set
-from heedful.cli.options import Beam, Device, Force, folder_to_read
+from heedful.cli.options import Beam, Device, Force, FurtherModels, folder_to_read
 from heedful.cli.output import check_output, check_plot, draw_plot, warn, writing
 from heedful.config.families import FAMILIES
 from heedful.errors import InputError, RunError
@@ -58,13 +58,7 @@ def inspect(
         str | None,
         typer.Option(help="Reference translation; the page shows at which step beam search drops it. Only with --out."),
     ] = None,
-    others: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model",
-            help="Further model, for an ensemble of models that write text with the same tokenizers. Can be repeated.",
-        ),
-    ] = None,
+    others: FurtherModels = None,
     beam: Beam = None,
     head: Annotated[
         str | None,
@@ -179,7 +173,9 @@ def check_page(out: Path, model: str, search: dict[str, object], target: str | N
     if out.suffix.lower() not in PAGE_ENDINGS:
         raise InputError(f"--out {out}: the name of a page must end in {' or '.join(PAGE_ENDINGS)}")
     reject_empty_target(target)
-    for option in (option for option, value in search.items() if value is not None):
+    for option, value in search.items():
+        if value is None:
+            continue
         if target is not None:
             raise InputError(f"{option} is for the beam search, which --target replaces; give only one of them")
         if not FAMILIES[recipe_of(model).model.family].pairs:

@@ -60,6 +60,13 @@ BadUtf8 = Literal["error", "skip", "replace"]
 MODEL_HELP = "Model or run folder, the name of a bundled model, or hf:OWNER/NAME on the Hugging Face Hub."
 Model = Annotated[str, typer.Option(help=MODEL_HELP)]
 ENSEMBLE_HELP = "Can be repeated for an ensemble: models with the same tokenizers, whose probabilities are averaged."
+FurtherModels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        help="Further model, for an ensemble of models that write text with the same tokenizers. Can be repeated.",
+    ),
+]
 Output = Annotated[Path | None, typer.Option(help="File to write.", show_default=STDOUT)]
 
 

@@ -71,7 +71,7 @@ class Agreement:
 
     @property
     def disagreement(self) -> str:
-        """What differs, for the message of a failed export."""
+        """Number of unequal outputs and the largest difference, as text for the message of a failed export."""
         values = f"log-probabilities or values differ by up to {self.difference:.2g}"
         if self.equal == self.inputs:
             return f"{values} between {self.program} and heedful"
@@ -82,7 +82,7 @@ class Agreement:
 
     @property
     def cause(self) -> str:
-        """Probable cause of a disagreement, and a remedy."""
+        """Probable cause of a disagreement and a remedy, as text for the same message."""
         if 0 < self.difference < MAX_ROUNDING:
             return (
                 "This is rounding: the best outputs are almost tied, as in a model that was trained only briefly. "

@@ -1,8 +1,8 @@
 """Mixture of experts: a feed-forward sublayer of many networks, of which each token uses a few (Shazeer et al. 2017).
 
-As in Mixtral (Jiang et al. 2024), a token always reaches the experts that its router chooses: there is no capacity that
-other tokens could exhaust. So the output for a token depends on this token alone, whatever its batch and padding. As in
-DeepSeekMoE (Dai et al. 2024), there may also be shared experts, which compute every token.
+As in Mixtral (Jiang et al. 2024), a token always reaches the experts that its router chooses: experts have no capacity
+limit, which other tokens could exhaust. So the output for a token depends on this token alone, whatever its batch and
+padding. As in DeepSeekMoE (Dai et al. 2024), there may also be shared experts, which process every token.
 
 The choice is not continuous: where two experts have the same score up to rounding, rounding decides.
 

@@ -3,7 +3,7 @@
 It is the expert-level balance loss of DeepSeek-V2 (section 2.2.3), computed for each sequence separately. Therefore it
 is a sum, like every loss in heedful, and does not depend on how sequences are split into batches and processes. The
 loss of a whole batch (Fedus et al. 2022) does. The alternative without a loss (DeepSeek-V3), biases that are corrected
-after each update, would be a second kind of state, beside weights and optimizer, for processes and checkpoints to
+after each update, would be state in addition to weights and optimizer, which processes and checkpoints would have to
 share.
 
 B batch, T tokens, E experts.

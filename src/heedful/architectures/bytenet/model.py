@@ -1,7 +1,9 @@
 """ByteNet: the encoder-decoder (Kalchbrenner et al. 2016), and backbones of one stack.
 
-B batch, R rows of a search, N source tokens, T target tokens, W columns of the encoder, D model, V vocabulary.
+B batch, N source tokens, T target tokens, W columns of the encoder, D model.
 """
+
+from operator import getitem
 
 import torch
 import torch.nn.functional as F
@@ -11,11 +13,11 @@ from torch import Tensor
 from heedful.architectures.backbone import Backbone, InputLayerType
 from heedful.architectures.bytenet.layers import ByteNetDecoder, ByteNetStack, Unfolding
 from heedful.architectures.bytenet.settings import ByteNetConfig
+from heedful.architectures.convolutional_decoding import ConvolutionalDecodingState
 from heedful.architectures.model import SourceToTarget
 from heedful.nn.embedding import InputLayer
 from heedful.nn.masks import AttentionMask
 from heedful.nn.named_stacks import NamedConvolutionalStack
-from heedful.text.tokenizer import BOS
 
 
 class ByteNetEncoder(Backbone[InputLayerType]):
@@ -68,35 +70,11 @@ class ByteNetEncoderDecoder(SourceToTarget):
         return F.pad(columns, (0, 0, 0, 1))
 
     @torch.no_grad()
-    def start(self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> "ByteNetDecodingState":
-        return ByteNetDecodingState(self, self.encode(source, padding_mask))
+    def start(
+        self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]
+    ) -> ConvolutionalDecodingState[Tensor]:
+        cache = self.decoder.stack.begin(len(source))
+        return ConvolutionalDecodingState(self, self.encode(source, padding_mask), cache, len(source), getitem)
 
     def convolutional_stacks(self) -> list[NamedConvolutionalStack]:
         return [self.encoder.named("enc", "src"), self.decoder.stack.named("dec", "tgt")]
-
-
-class ByteNetDecodingState:
-    """Decoding state of a ByteNet: the cache of its decoder and the columns of the encoder for each row."""
-
-    def __init__(self, model: ByteNetEncoderDecoder, columns: Float[Tensor, "R W D"]) -> None:
-        self.model, self.columns = model, columns
-        rows = len(columns)
-        self.begin = torch.full((rows,), BOS, device=columns.device)
-        self.padding_mask = torch.ones(rows, 0, dtype=torch.bool, device=columns.device)  # R T, the target so far
-        self.sentences = torch.arange(rows, device=columns.device)  # the sentence of each row
-        self.cache = model.decoder.stack.begin(rows)
-
-    @torch.no_grad()
-    def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
-        self.padding_mask = F.pad(self.padding_mask, (0, 1), value=True)
-        mask = AttentionMask(self.padding_mask, 1, causal=True)
-        x = self.model.target_embedding(tokens[:, None])
-        return self.model.output(self.model.decoder(x, mask, self.columns, self.cache)[:, 0])
-
-    def select(self, rows: Int[Tensor, " R2"]) -> None:
-        self.padding_mask = self.padding_mask[rows]
-        self.cache.select(rows)
-        # The columns are copied only if a row changes its sentence: copying them at every step would be slow.
-        sentences = self.sentences[rows]
-        if not torch.equal(sentences, self.sentences):
-            self.columns, self.sentences = self.columns[rows], sentences

@@ -1,6 +1,6 @@
 """Convolutional models: the encoder-decoder ConvS2S (Gehring et al. 2017), and backbones of one stack.
 
-B batch, R rows of a search, N source tokens, T target tokens, D model, V vocabulary.
+B batch, N source tokens, T target tokens, D model.
 """
 
 import torch
@@ -10,11 +10,11 @@ from torch import Tensor
 from heedful.architectures.backbone import Backbone, InputLayerType
 from heedful.architectures.convolutional.layers import ConvolutionalDecoder, ConvolutionalStack, ConvolvedSource
 from heedful.architectures.convolutional.settings import ConvolutionalConfig
+from heedful.architectures.convolutional_decoding import ConvolutionalDecodingState
 from heedful.architectures.model import SourceToTarget
 from heedful.nn.embedding import InputLayer
 from heedful.nn.masks import AttentionMask
 from heedful.nn.named_stacks import NamedConvolutionalStack
-from heedful.text.tokenizer import BOS
 
 
 class ConvolutionalEncoder(Backbone[InputLayerType]):
@@ -69,8 +69,9 @@ class ConvolutionalEncoderDecoder(SourceToTarget):
     @torch.no_grad()
     def start(
         self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]
-    ) -> "ConvolutionalDecodingState":
-        return ConvolutionalDecodingState(self, self.encode(source, padding_mask))
+    ) -> ConvolutionalDecodingState[ConvolvedSource]:
+        cache, select = self.decoder.stack.begin(len(source)), ConvolvedSource.select
+        return ConvolutionalDecodingState(self, self.encode(source, padding_mask), cache, len(source), select)
 
     def convolutional_stacks(self) -> list[NamedConvolutionalStack]:
         alignments = [attention.get_submodule("alignment") for attention in self.decoder.attentions]
@@ -81,29 +82,3 @@ class ConvolutionalEncoderDecoder(SourceToTarget):
 
     def max_positions(self) -> int | None:
         return self.encoder.positions.limit
-
-
-class ConvolutionalDecodingState:
-    """Decoding state of a convolutional encoder-decoder: the cache of its decoder and the source of each row."""
-
-    def __init__(self, model: ConvolutionalEncoderDecoder, source: ConvolvedSource) -> None:
-        self.model, self.source = model, source
-        self.begin = torch.full((len(source.keys),), BOS, device=source.keys.device)
-        self.padding_mask = source.padding_mask.new_ones(len(source.keys), 0)  # R T, the target so far, without padding
-        self.sentences = torch.arange(len(source.keys), device=source.keys.device)  # the sentence of each row
-        self.cache = model.decoder.stack.begin(len(source.keys))
-
-    @torch.no_grad()
-    def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
-        self.padding_mask = torch.cat([self.padding_mask, self.padding_mask.new_ones(len(tokens), 1)], dim=1)
-        mask = AttentionMask(self.padding_mask, 1, causal=True)
-        x = self.model.target_embedding(tokens[:, None])
-        return self.model.output(self.model.decoder(x, mask, self.source, self.cache)[:, 0])
-
-    def select(self, rows: Int[Tensor, " R2"]) -> None:
-        self.padding_mask = self.padding_mask[rows]
-        self.cache.select(rows)
-        # The source is copied only if a row changes its sentence: copying it at every step would be slow.
-        sentences = self.sentences[rows]
-        if not torch.equal(sentences, self.sentences):
-            self.source, self.sentences = self.source.select(rows), sentences

@@ -1,7 +1,7 @@
 """Drawings of the graph of a model: as SVG, from bottom to top as in Figure 1 of Vaswani et al. (2017), and as mermaid.
 
 The SVG has a column for each chain of nodes, such as an encoder and a decoder. What skips nodes, such as a residual
-connection, runs in lanes beside the column of the node that reads it.
+connection, runs in lanes next to the column of the node that reads it.
 """
 
 from collections.abc import Callable, Iterator
@@ -117,7 +117,7 @@ class Layout:
 
     Attributes:
         columns: The columns, from left to right: a column that feeds another one is on its left.
-        beside: Nodes without inputs, such as positions, which are drawn beside the node that reads them.
+        constants: Nodes without inputs, such as positions, which are drawn next to the node that reads them.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -125,16 +125,16 @@ class Layout:
         readers: dict[Node, list[Node]] = {}
         for source, target, _ in graph.edges():
             readers.setdefault(source, []).append(target)
-        self.beside: dict[Node, Node] = {}
+        self.constants: dict[Node, Node] = {}
         for node in graph.nodes:
             is_constant = not node.inputs and node.kind not in (INPUT, OUTPUT)
-            if is_constant and len(readers.get(node, [])) == 1 and readers[node][0] not in self.beside.values():
-                self.beside[node] = readers[node][0]
+            if is_constant and len(readers.get(node, [])) == 1 and readers[node][0] not in self.constants.values():
+                self.constants[node] = readers[node][0]
         self.column: dict[Node, Column] = {}
         self.columns: list[Column] = []
         self.y: dict[Node, float] = {}
         for node in graph.nodes:
-            if node not in self.beside:
+            if node not in self.constants:
                 self._place(node)
         self._order_columns()
         # Shorter edges get the inner lanes.
@@ -148,7 +148,7 @@ class Layout:
         x = 3.0 * MARGIN
         for column in self.columns:
             column.x = 0.0
-            sides = [width_of(node) for node, reader in self.beside.items() if self.column[reader] is column]
+            sides = [width_of(node) for node, reader in self.constants.items() if self.column[reader] is column]
             column.x = x - column.edge(-1)
             x = column.edge(1) + (max(sides) + MARGIN if sides else 0) + 2 * MARGIN
         self.width = x
@@ -191,7 +191,7 @@ class Layout:
         return self.columns.index(self.column[node])
 
     def skips(self, source: Node, target: Node) -> bool:
-        if source in self.beside:
+        if source in self.constants:
             return False
         nodes = self.column[target].nodes
         return source not in nodes or nodes.index(target) != nodes.index(source) + 1
@@ -232,9 +232,9 @@ class Picture:
     def centre(self, node: Node) -> tuple[float, float]:
         """Return the centre of a node, with the height in SVG."""
         layout = self.layout
-        if node not in layout.beside:
+        if node not in layout.constants:
             return layout.column[node].x, self.down(layout.y[node])
-        reader = layout.beside[node]
+        reader = layout.constants[node]
         return layout.column[reader].edge(1) + MARGIN + width_of(node) / 2, self.down(layout.y[reader])
 
     def node(self, node: Node) -> str:
@@ -254,7 +254,7 @@ class Picture:
 
     def groups(self) -> Iterator[str]:
         for group in self.graph.groups:
-            nodes = [node for node in group.nodes if node not in self.layout.beside]
+            nodes = [node for node in group.nodes if node not in self.layout.constants]
             columns = [self.layout.column[node] for node in nodes]
             left, right = min(c.edge(-1) for c in columns), max(c.edge(1) for c in columns)
             bottom = min(self.layout.y[node] - height_of(node) / 2 for node in nodes) - GAP + 18
@@ -271,7 +271,7 @@ class Picture:
             if layout.skips(source, target):
                 continue
             (x, y), (x2, y2) = self.centre(source), self.centre(target)
-            if source in layout.beside:
+            if source in layout.constants:
                 yield arrow(f"M{x:.1f} {y:.1f} H{x2 + width_of(target) / 2:.1f}")
             else:
                 yield arrow(f"M{x:.1f} {y:.1f} V{y2 + height_of(target) / 2:.1f}")

@@ -89,7 +89,7 @@ class Trace(Paper):
         # By the id of a tensor: the node that it comes from; or the path of a box, if it depends on no input.
         self._sources: dict[int, Node | str] = {}
         self._causal: set[int] = set()
-        self._pending: set[Node] = set()  # sums at the end of a box, unless the box goes on to use them
+        self._pending: set[Node] = set()  # sums at the end of a box, unless the box uses them afterwards
         self._tensors: dict[int, list[Tensor]] = {}  # all tensors, by storage, so that their ids stay valid
         for box in set(self.boxes.values()):
             model.get_submodule(box).register_forward_hook(self._end_of_box)
