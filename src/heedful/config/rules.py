@@ -555,8 +555,8 @@ RULES[TransformerSettings] = (
     Rule(
         KEYS.model.positions,
         lambda r: r.model.attention == "linear" and r.model.positions not in ("sinusoidal", "learned", "none"),
-        'model.positions = "{r.model.positions}" changes the score of each query and key, but model.attention = '
-        '"linear" computes none; set model.positions to "sinusoidal", "learned" or "none"',
+        'model.attention = "linear" does not support model.positions = "{r.model.positions}"; set model.positions to '
+        '"sinusoidal", "learned" or "none"',
     ),
     Rule(
         KEYS.model.attention,
