@@ -16,7 +16,7 @@ from heedful.config.setting import Fixed, ResumeRule, bare, bounds, descriptions
 from heedful.config.validate import OPTIONS
 
 RESUMING: dict[ResumeRule, str] = {
-    "free": "A resumed run may change these settings, because its results do not depend on them",
+    "free": "A resumed run may change these settings, on which its updates do not depend",
     "length": "It may also change where it ends, unless the learning rate decays to the end (`cosine` and `linear`)",
     "ask": "With `--allow-change KEY` it may change these settings, which changes the results",
 }
@@ -27,8 +27,9 @@ INTRODUCTION = """# Recipe keys
 <!-- written by recipe.py beside this file -->
 
 A recipe is one TOML file. Keys that it omits take their defaults, and any key can be set on the command line, as in
-`--set optimizer.lr=3e-4`. `heedful config show` prints the recipe with all defaults filled in, `heedful config check`
-finds mistakes, and `heedful config schema` prints this reference as a JSON Schema, for editors.
+`--set optimizer.lr=3e-4`. The tables show the defaults for translation; other tasks replace some of them, for example
+the optimizer of language models. `heedful config show` prints a recipe with all defaults filled in, `heedful config
+check` finds mistakes, and `heedful config schema` prints this reference as a JSON Schema, for editors.
 
 The top-level key `preset` names one or more starting points; later ones override earlier ones. `tiny` is for small
 data, and those that begin with `vaswani` are the rows of Table 3 of "Attention Is All You Need". The others have the

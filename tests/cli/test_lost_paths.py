@@ -138,6 +138,7 @@ USES: dict[tuple[str, str], tuple[str, dict[str, str]]] = {  # by command and pa
     ("convert", "out"): ("en-de --to marian --out {}", OUT_FOLDER),
     ("info", "model"): ("{}", RECIPE_OR_MODEL),
     ("info", "graph"): ("tiny --graph {}", OUT),
+    ("data", "out"): ("sst2 --out {}", OUT_FOLDER),
     ("scenes", "out"): ("en-de --out {}", OUT_FOLDER),
     ("stories", "out"): ("--out {}", OUT_FOLDER),
     ("shapes", "out"): ("--out {}", OUT_FOLDER),

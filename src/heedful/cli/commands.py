@@ -97,6 +97,10 @@ TABLE = {
         "checks:doctor",
         "Measure how fast this machine is, and report what would make it faster. This takes a few seconds.",
     ),
+    "data": Entry(
+        "data:data",
+        "Download public data sets that the recipes use, and check them against their checksums.",
+    ),
     "scenes": Entry(
         "corpora:scenes",
         "Generate a parallel corpus from a small grammar; each sentence has exactly one translation.",

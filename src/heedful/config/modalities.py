@@ -191,7 +191,7 @@ class TranscribeConfig:
     """`translate` outputs English, whatever the language of the speech, if the model supports it."""
 
     initial_prompt: str = ""
-    """Text to use as if it preceded the audio, for names and spellings, if the model supports it."""
+    """Text to use as if it preceded each window of the audio, to show how names are spelt, if the model supports it."""
 
     timestamps: Literal["always", "long", "never"] = "always"
     """When to generate timestamps, if the model supports them. `long`: for audio longer than a window of the model."""

@@ -111,8 +111,8 @@ class TrainConfig:
             )
         ),
     ] = None
-    """Model folder or run to start from (warm start), or `hf:OWNER/NAME` on the Hugging Face Hub. Its shape and
-    tokenizer are used as well."""
+    """Model folder or run to start from (warm start), or `hf:OWNER/NAME` on the Hugging Face Hub. Its shape is used as
+    well and, unless the recipe sets `tokenizer.path`, its tokenizer."""
 
     start_decoder: str | None = None
     """Language model from which the decoder of an encoder-decoder starts."""
@@ -137,8 +137,8 @@ class TrainConfig:
 
     vocabulary: Literal["keep", "extend", "remap"] | None = None
     """What to do if the vocabulary of `start` differs from the recipe's: `keep` uses the model's; `extend` and `remap`
-    use the recipe's, with the model's vectors for the tokens that both have. With `extend`, losing tokens is an error.
-    Not set: any difference is an error."""
+    use the recipe's, with the model's vectors for the tokens that both have. With `extend`, it is an error if the
+    recipe's lacks tokens of the model's. Not set: any difference is an error."""
 
     max_updates: Annotated[
         Count,

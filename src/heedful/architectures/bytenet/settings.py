@@ -12,7 +12,7 @@ from heedful.wording import counted
 
 @dataclass(frozen=True, kw_only=True)
 class ByteNetConfig(TextModelConfig):
-    """ByteNet settings (Kalchbrenner et al. 2016); the defaults are those of the paper's translator, but for the size.
+    """ByteNet settings (Kalchbrenner et al. 2016); the defaults, except the size, are those of the paper's translator.
 
     The paper's `d_model` is 1600.
     """
@@ -35,11 +35,11 @@ class ByteNetConfig(TextModelConfig):
     """Size of the vectors inside a residual block. Not set: d_model / 2 (section 3.6)."""
 
     target_ratio: Annotated[float, Ge(1), Le(100)] = 1.2
-    """The encoder has a column for each token of the longest target that is expected, which is this many times as long
-    as the source (a in formula 2)."""
+    """Number of columns of the encoder for each source token (a in formula 2). The number of columns is the length of
+    the longest target that is expected."""
 
     target_extra: Annotated[int, Ge(0), Le(10_000)] = 0
-    """Number of columns that the encoder has in addition (b in formula 2)."""
+    """Number of further columns of the encoder (b in formula 2)."""
 
     pooler: Poolers = "none"
 

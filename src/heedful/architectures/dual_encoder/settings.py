@@ -19,7 +19,8 @@ class DualEncoderConfig(TransformerSettings, TextModelConfig):
     """Dual encoder settings (CLIP, Radford et al. 2021): two Transformers, one for images and one for texts.
 
     The keys of a Transformer describe the image encoder. The text encoder has separate keys for its sizes, such as
-    `text_d_model`, and no norm on its embeddings; it shares the other keys.
+    `text_d_model`; it has no norm on its embeddings, and the default values of `kv_heads`, `d_k` and `d_v`. It shares
+    the other keys.
     """
 
     architecture: str = "dual_encoder"

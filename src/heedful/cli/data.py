@@ -1,0 +1,65 @@
+"""`heedful data`: public data sets for the recipes."""
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heedful.cli.options import folder_to_write
+from heedful.errors import InputError
+from heedful.progress import show_progress
+from heedful.wording import did_you_mean
+
+
+def data(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Data sets, such as multi30k-en-de; --list shows all of them.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Data folder: each data set becomes a folder in it.", callback=folder_to_write)
+    ] = Path("data"),
+    mirror: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Address of another server to download from, which has a copy of the data folder.",
+            show_default="the addresses of the data sets",
+        ),
+    ] = None,
+    list_sets: Annotated[
+        bool, typer.Option("--list", help="List the data sets with size, licence and citation.")
+    ] = False,
+) -> None:
+    """Download public data sets that the recipes use, and check them against their checksums.
+
+    An interrupted download is resumed by the same command; a data set that is
+    already in the data folder is only checked. The licences of the data sets are
+    their own: see --list, and SOURCE.md in each folder. Data sets of sentence
+    pairs from tatoeba.org grow over time; they are split into training,
+    validation and test data so that no sentence is in more than one part.
+    """
+    from heedful.data.catalogue import public_sets
+    from heedful.tools.data_sets import fetch
+
+    sets = public_sets()
+    if list_sets:
+        width = max(map(len, sets))
+        for data_set in sets.values():
+            size = f"{data_set.size / 1e6:,.1f} MB"
+            typer.echo(f"{data_set.name:{width}}  {size:>8}  {data_set.content}")
+            typer.echo(f"{'':{width}}            licence: {data_set.licence}; {data_set.citation}")
+        return
+    if not names:
+        raise InputError("name one or more data sets, such as `heedful data multi30k-en-de`; --list shows all of them")
+    for name in names:
+        if name not in sets:
+            close = get_close_matches(name, sets)
+            remedy = did_you_mean(close) if close else "`heedful data --list` lists all of them"
+            raise InputError(f"{name}: unknown data set; {remedy}")
+    if mirror is not None and not mirror.startswith(("http://", "https://")):
+        raise InputError(f"--mirror {mirror}: is not an address; give one that begins with http:// or https://")
+    for name in dict.fromkeys(names):
+        with show_progress(f"downloading {name}") as progress:
+            is_new = fetch(sets[name], out, mirror, progress)
+        typer.echo(f"{out / name}: {'complete' if is_new else 'already complete'}; licence: {sets[name].licence}")
