@@ -15,7 +15,7 @@ from heedful.data.catalogue import data_set, public_sets
 from heedful.errors import InputError, RunError
 from heedful.progress import silent
 from heedful.tools import data_sets
-from heedful.tools.data_sets import fetch, keyed_hash
+from heedful.tools.data_sets import connected, fetch, keyed_hash
 
 ENGLISH, GERMAN = b"a cat\na dog\n" * 50_000, b"eine Katze\nein Hund\n" * 50_000
 
@@ -128,7 +128,9 @@ def test_two_downloads_have_the_same_bytes(small, tmp_path):
     load(small, tmp_path / "a")
     load(small, tmp_path / "b")
     for name in small.files:
-        assert (tmp_path / "a/small" / name).read_bytes() == (tmp_path / "b/small" / name).read_bytes()
+        content = (tmp_path / "a/small" / name).read_bytes()
+        assert content == (tmp_path / "b/small" / name).read_bytes()
+        assert content[4:8] == bytes(4)  # gzip's field for the time
 
 
 @pytest.mark.parametrize("ignores_range", [False, True])
@@ -282,6 +284,14 @@ def test_the_split_depends_only_on_the_pairs(tmp_path):
     by_hash = sorted(rows, key=keyed_hash)
     assert set(first["test"][0]) == {english for english, _ in by_hash[:30]}
     assert set(first["valid"][0]) == {english for english, _ in by_hash[30:50]}
+
+
+def test_a_pair_joins_the_groups_of_both_its_sentences():
+    assert list(connected([("a", "x"), ("b", "y"), ("c", "z"), ("b", "x")])) == [[0, 1, 3], [2]]
+
+
+def test_the_split_never_changes():
+    assert keyed_hash(("Go.", "Geh.")).hex() == "b798b1621a0f4a908adb06da45870177"
 
 
 def test_a_mirror_has_the_files_of_a_data_folder(small, server, tmp_path):
