@@ -101,6 +101,10 @@ TABLE = {
         "data:data",
         "Download public data sets that the recipes use, and check them against their checksums.",
     ),
+    "reproduce": Entry(
+        "reproduce:reproduce",
+        "Download the data of a recipe, train and evaluate its model, and compare the score with the stored results.",
+    ),
     "scenes": Entry(
         "corpora:scenes",
         "Generate a parallel corpus from a small grammar; each sentence has exactly one translation.",

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from heedful.cli.options import folder_to_write
+from heedful.cli.options import Mirror, folder_to_write
 from heedful.errors import InputError
 from heedful.progress import show_progress
 from heedful.wording import did_you_mean
@@ -19,14 +19,7 @@ def data(
     out: Annotated[
         Path, typer.Option(help="Data folder: each data set becomes a folder in it.", callback=folder_to_write)
     ] = Path("data"),
-    mirror: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Address of another server to download from, which has a copy of the data folder.",
-            show_default="the addresses of the data sets",
-        ),
-    ] = None,
+    mirror: Mirror = None,
     list_sets: Annotated[
         bool, typer.Option("--list", help="List the data sets with size, licence and citation.")
     ] = False,
@@ -57,8 +50,6 @@ def data(
             close = get_close_matches(name, sets)
             remedy = did_you_mean(close) if close else "`heedful data --list` lists all of them"
             raise InputError(f"{name}: unknown data set; {remedy}")
-    if mirror is not None and not mirror.startswith(("http://", "https://")):
-        raise InputError(f"--mirror {mirror}: is not an address; give one that begins with http:// or https://")
     for name in dict.fromkeys(names):
         with show_progress(f"downloading {name}") as progress:
             is_new = fetch(sets[name], out, mirror, progress)

@@ -117,6 +117,23 @@ def run_folder(param: typer.CallbackParam, value: Path | None) -> Path | None:
     return folder_to_write(param, value)
 
 
+def web_address(param: typer.CallbackParam, value: str | None) -> str | None:
+    if value is not None and not value.startswith(("http://", "https://")):
+        raise InputError(f"{param.opts[0]} {value}: is not an address; give one that begins with http:// or https://")
+    return value
+
+
+Mirror = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Address of another server to download from, which has a copy of the data folder.",
+        show_default="the addresses of the data sets",
+        callback=web_address,
+    ),
+]
+
+
 Overrides = Annotated[
     list[str] | None,
     typer.Option(
