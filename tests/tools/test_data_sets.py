@@ -202,11 +202,23 @@ def test_a_full_disk_is_an_error_with_a_remedy(small, tmp_path, monkeypatch):
 @pytest.mark.parametrize(("kind", "name"), [("tar", "set.tar.gz"), ("zip", "set.zip")])
 def test_files_are_taken_out_of_an_archive(kind, name, tmp_path):
     content = packed(kind, {"top/en.txt": ENGLISH, "top/unused.txt": b"x"})
-    table = {"en.txt.gz": {"from": "top/en.txt", "size": 1, "sha256": hashlib.sha256(ENGLISH).hexdigest()}}
+    table = {"en.txt.gz": {"from": f"{name}#top/en.txt", "size": 1, "sha256": hashlib.sha256(ENGLISH).hexdigest()}}
     with serving({name: content}) as server:
-        load(described(server.address + name, files=table), tmp_path)
+        load(described(server.address, files=table), tmp_path)
     assert gzip.decompress((tmp_path / "small/en.txt.gz").read_bytes()) == ENGLISH
     assert sorted(path.name for path in (tmp_path / "small").iterdir()) == ["SOURCE.md", "en.txt.gz"]
+
+
+def test_the_sentences_of_a_test_set_in_sgml_are_lines(tmp_path):
+    sgml = "<doc>\n<seg id='1'>Tom &amp; Jerry </seg>\n<seg id='2'>\nGrüße\n</seg></doc>"
+    content = packed("tar", {"test/a.sgm": sgml.encode()})
+    table = {"a.txt": {"from": "test.tgz#test/a.sgm", "size": 1, "lines": 2}}
+    with serving({"test.tgz": content}) as server:
+        load(described(server.address, files=table), tmp_path)
+        assert (tmp_path / "small/a.txt").read_text(encoding="utf-8") == "Tom & Jerry\nGrüße\n"
+        table["a.txt"]["lines"] = 3
+        with pytest.raises(RunError, match=r"a\.txt has 2 lines instead of 3"):
+            load(described(server.address, files=table), tmp_path / "b")
 
 
 def tree_of(contents):
@@ -307,4 +319,4 @@ def test_every_public_data_set_is_complete():
         assert all((each.content, each.licence, each.citation, each.size)), name
         assert each.address.startswith("https://"), name
         assert sum(map(bool, (each.files, each.tree, each.pairs))) == 1, name
-        assert all(len(file.sha256) == 64 for file in each.files.values()), name
+        assert all(len(file.sha256 or "") == 64 or file.lines for file in each.files.values()), name

@@ -10,11 +10,12 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class SourceFile:
-    """A file of a data set: its address or its name in the archive, and its content."""
+    """A file of a data set, with the SHA-256 of its content without compression or, if that is unknown, its lines."""
 
-    source: str
-    size: int
-    sha256: str  # of the content without compression
+    source: str  # an address, or ARCHIVE#FILE, relative to the address of the data set
+    size: int  # bytes
+    sha256: str | None
+    lines: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,10 +53,6 @@ class DataSet:
     pairs: Pairs | None = None
 
     @property
-    def is_archive(self) -> bool:
-        return not self.address.endswith("/")
-
-    @property
     def size(self) -> int:
         """Bytes on disk."""
         whole = self.tree or self.pairs
@@ -72,7 +69,9 @@ def public_sets() -> Mapping[str, DataSet]:
 def data_set(name: str, table: Mapping[str, Any]) -> DataSet:
     parts = {
         "files": {
-            target: SourceFile(source=file["from"], size=file["size"], sha256=file["sha256"])
+            target: SourceFile(
+                source=file["from"], size=file["size"], sha256=file.get("sha256"), lines=file.get("lines")
+            )
             for target, file in table.get("files", {}).items()
         },
         "tree": Tree(**table["tree"]) if "tree" in table else None,

@@ -6,7 +6,10 @@ The data set is written under a hidden name, and gets its own name only if its c
 
 import gzip
 import hashlib
+import html
 import http.client
+import re
+import shutil
 import tarfile
 import zipfile
 import zlib
@@ -30,6 +33,7 @@ TIMEOUT = 30  # seconds without a byte
 ATTEMPTS = 3  # maximum number of connections for one file
 PARTIAL, COMPLETE = 206, 416  # HTTP status of the rest of a file, and of the rest of a complete file
 NOTE = "SOURCE.md"
+SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>", re.DOTALL)
 KEY = b"heedful"  # of the hash that selects the pairs of the validation and test sets
 PARTS = ("train", "valid", "test")
 MAX_GROUP = 10  # of the pairs in these sets that share a sentence
@@ -60,10 +64,10 @@ def fetch(data_set: DataSet, out: Path, mirror: str | None, progress: ProgressRe
         return False
     with named_write_errors(downloads, "make room for it, or choose another folder with --out"):
         downloads.mkdir(parents=True, exist_ok=True)
-        files = {
-            name: downloaded(address, downloads / f"{number}-{PurePosixPath(address).name}", progress)
-            for number, (name, address) in enumerate(addresses(data_set, mirror).items())
-        }
+        files = [
+            (downloaded(address, downloads / f"{number}-{PurePosixPath(address).name}", progress), names)
+            for number, (address, names) in enumerate(downloads_of(data_set, mirror).items())
+        ]
         with atomic_folder(folder, UNFLUSHED) as writer:
             try:
                 write(data_set, files, writer.path)
@@ -87,18 +91,26 @@ def note(data_set: DataSet, mirror: str | None) -> str:
     )
 
 
-def addresses(data_set: DataSet, mirror: str | None) -> dict[str, str]:
-    """Return the addresses to download, by the name of the file; that of an archive has the name ""."""
+def downloads_of(data_set: DataSet, mirror: str | None) -> dict[str, dict[str, str]]:
+    """Return the addresses to download and, for each, the names of its files in the data set.
+
+    The files of an archive are keyed by their names in the archive, any other file by "". An archive that is unpacked
+    as a whole has no files here.
+    """
     base = f"{mirror.rstrip('/')}/{data_set.name}/" if mirror else data_set.address
     if mirror and not data_set.tree:
-        return {name: base + name for name in contents(data_set)}
-    if data_set.is_archive:
-        return {"": base + PurePosixPath(data_set.address).name if mirror else base}
-    return {name: urljoin(base, file.source) for name, file in data_set.files.items()}
+        return {base + name: {"": name} for name in contents(data_set)}
+    if not data_set.files:
+        return {base + PurePosixPath(data_set.address).name if mirror else base: {}}
+    files: dict[str, dict[str, str]] = {}
+    for name, file in data_set.files.items():
+        address, _, member = file.source.partition("#")
+        files.setdefault(urljoin(base, address), {})[member] = name
+    return files
 
 
 def contents(data_set: DataSet) -> Mapping[str, SourceFile | None]:
-    """Return the files of a data set by name; those without a checksum are None."""
+    """Return the files of a data set by name; the parts of a table that grows over time are None."""
     if data_set.pairs:
         return {f"{part}.{language}.gz": None for part in PARTS for language in data_set.pairs.languages}
     return data_set.files
@@ -172,31 +184,37 @@ def received(answer: Any) -> bytes:
         raise ConnectionLost(str(error) or type(error).__name__) from error
 
 
-def write(data_set: DataSet, files: Mapping[str, Path], folder: Path) -> None:
-    """Write a data set from its downloaded files.
+def write(data_set: DataSet, files: Sequence[tuple[Path, Mapping[str, str]]], folder: Path) -> None:
+    """Write a data set from its downloaded files, each with the names of its parts in the data set.
 
     Raises:
         DifferentContent: The data set does not have the expected content.
     """
-    if "" not in files:
-        for name, file in files.items():
+    for file, names in files:
+        if "" in names:
             with file.open("rb") as stream:
-                store(decompressed(stream, file), folder / name)
-    elif data_set.tree:
-        for name, source in data_set.tree.folders.items():
-            unpack(files[""], f"{source}/", folder / name)
-    elif data_set.pairs:
-        tables = [stream.read() for member, stream in members(files[""]) if member == data_set.pairs.table]
-        if not tables:
-            raise DifferentContent(f"{data_set.pairs.table} is missing")
-        write_pairs(data_set.pairs, tables[0].decode("utf-8").splitlines(), folder)
-    else:
-        names = {file.source: name for name, file in data_set.files.items()}
-        for member, stream in members(files[""]):
-            if member in names:
-                store(stream, folder / names[member])
+                store(decompressed(stream, file), folder / names[""])
+        elif names:
+            for member, stream in members(file):
+                if member in names:
+                    content = gzip.open(stream) if member.endswith(".gz") else stream
+                    store(segments(stream) if member.endswith(".sgm") else content, folder / names[member])
+        elif data_set.tree:
+            for name, source in data_set.tree.folders.items():
+                unpack(file, f"{source}/", folder / name)
+        elif data_set.pairs:
+            tables = [stream.read() for member, stream in members(file) if member == data_set.pairs.table]
+            if not tables:
+                raise DifferentContent(f"{data_set.pairs.table} is missing")
+            write_pairs(data_set.pairs, tables[0].decode("utf-8").splitlines(), folder)
     if difference := first_difference(data_set, folder):
         raise DifferentContent(difference)
+
+
+def segments(stream: IO[bytes]) -> BytesIO:
+    """Return the sentences of a test set in WMT's SGML, one per line."""
+    texts = SEGMENT.findall(stream.read().decode("utf-8"))
+    return BytesIO("".join(f"{' '.join(html.unescape(text).split())}\n" for text in texts).encode())
 
 
 def unpack(archive: Path, prefix: str, folder: Path) -> None:
@@ -228,9 +246,14 @@ def members(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
 
 def store(content: IO[bytes], path: Path) -> None:
     """Write a file, compressed if its name ends in .gz."""
-    data = content.read()
-    # Without a time, the same content gives the same bytes.
-    path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        if path.suffix == ".gz":
+            # Without a name and a time, the same content gives the same bytes.
+            with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as stream:
+                shutil.copyfileobj(content, stream, CHUNK)
+        else:
+            shutil.copyfileobj(content, file, CHUNK)
 
 
 def write_pairs(pairs: Pairs, lines: Iterable[str], folder: Path) -> None:
@@ -289,9 +312,16 @@ def first_difference(data_set: DataSet, folder: Path) -> str | None:
     for name, file in contents(data_set).items():
         if not (folder / name).is_file():
             return f"{name} is missing"
-        if file and sha256(folder / name) != file.sha256:
+        if file and file.sha256 and sha256(folder / name) != file.sha256:
             return f"{name} has a different content"
+        if file and file.lines and (count := line_count(folder / name)) != file.lines:
+            return f"{name} has {count:,} lines instead of {file.lines:,}"
     return None
+
+
+def line_count(path: Path) -> int:
+    with path.open("rb") as stream:
+        return sum(1 for _ in decompressed(stream, path))
 
 
 def sha256(path: Path) -> str:

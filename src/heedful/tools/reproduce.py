@@ -54,6 +54,10 @@ class StoredResults(BaseModel):
     folder: str = "."
     """The folder that the recipe's data files are in, relative to the data folder."""
 
+    prepared: str = ""
+    """The file that the commands write last, relative to the data folder. If it exists, they do not run again. Not set:
+    the folder."""
+
     @property
     def interval(self) -> tuple[float, float] | None:
         """The 95 % prediction interval for the score of a further run; None for a single stored run."""
@@ -84,7 +88,7 @@ def stored_results(recipe: Path) -> StoredResults:
 
 def prepare(results: StoredResults, recipe: Path, data: Path) -> None:
     """Run the commands that write the data files of a recipe, unless they are already there."""
-    if (data / results.folder).is_dir():
+    if (data / (results.prepared or results.folder)).exists():
         return
     for line in results.prepare:
         name, *arguments = [word.format(data=data, recipe=recipe) for word in shlex.split(line)]
