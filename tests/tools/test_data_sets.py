@@ -209,6 +209,14 @@ def test_files_are_taken_out_of_an_archive(kind, name, tmp_path):
     assert sorted(path.name for path in (tmp_path / "small").iterdir()) == ["SOURCE.md", "en.txt.gz"]
 
 
+def test_a_compressed_file_in_an_archive_is_decompressed(tmp_path):
+    content = packed("tar", {"giga.en.gz": gzip.compress(ENGLISH)})
+    table = {"giga.en": {"from": "giga.tar#giga.en.gz", "size": 1, "lines": 100_000}}
+    with serving({"giga.tar": content}) as server:
+        load(described(server.address, files=table), tmp_path)
+    assert (tmp_path / "small/giga.en").read_bytes() == ENGLISH
+
+
 def test_the_sentences_of_a_test_set_in_sgml_are_lines(tmp_path):
     sgml = "<doc>\n<seg id='1'>Tom &amp; Jerry </seg>\n<seg id='2'>\nGrüße\n</seg></doc>"
     content = packed("tar", {"test/a.sgm": sgml.encode()})

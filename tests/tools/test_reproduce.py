@@ -40,13 +40,13 @@ def test_more_stored_runs_than_the_table_has_degrees_have_an_interval():
 
 def test_a_score_in_the_interval_is_reproduced_and_one_outside_is_not():
     results = results_of(1, 2, 3)
-    lines, is_reproduced = comparison(results, 7, 6.9)
+    lines, is_reproduced = comparison(results, 7, {"accuracy": 6.9})
     assert is_reproduced
     assert lines[0] == "accuracy on the test set, seed 7: 6.9"
     assert lines[2] == "  stored, seed 2 (float32): 2"
     assert "  reproduced: it is between -2.969 and 6.969" in lines[-1]
     for outside in (7.0, -3.0):
-        lines, is_reproduced = comparison(results, 7, outside)
+        lines, is_reproduced = comparison(results, 7, {"accuracy": outside})
         assert not is_reproduced
         assert "not reproduced: it is not between" in lines[-1]
 
@@ -54,9 +54,14 @@ def test_a_score_in_the_interval_is_reproduced_and_one_outside_is_not():
 def test_a_single_stored_run_gives_no_interval():
     results = results_of(0.5)
     assert results.interval is None
-    lines, is_reproduced = comparison(results, 2, 0.1)
+    lines, is_reproduced = comparison(results, 2, {"accuracy": 0.1})
     assert is_reproduced
     assert "difference: -0.4; one run gives no interval" in lines[-1]
+
+
+def test_a_metric_that_the_evaluation_does_not_have_is_an_error_that_names_those_it_has():
+    with pytest.raises(InputError, match=r'metric = "accuracy" .* no such score, but loss and bleu'):
+        comparison(results_of(1, 2), 3, {"loss": 1.0, "bleu": 2.0})
 
 
 def test_a_recipe_without_stored_results_is_an_error_that_names_the_file(tmp_path):
@@ -72,6 +77,14 @@ def test_a_recipe_without_stored_results_is_an_error_that_names_the_file(tmp_pat
         ('metric = "loss"\nruns = []', "runs: List should have at least 1 item"),
         ('metric = "loss"\nruns = [{seed = 1, precision = "float32"}]', r"runs\.0\.score: Field required"),
         ('metric = "loss"\npart = "train"\nruns = [{seed = 1, precision = "a", score = 1}]', "part: Input should be"),
+        (
+            'metric = "loss"\ndata = ["sst"]\nruns = [{seed = 1, precision = "a", score = 1}]',
+            'data: .*"sst" is not a public',
+        ),
+        (
+            'metric = "loss"\nprepare = ["rm x"]\nruns = [{seed = 1, precision = "a", score = 1}]',
+            '.*"rm x" does not begin',
+        ),
         ('metric = "loss"\nsource = ["sst2"]\nruns = [{seed = 1, precision = "a", score = 1}]', "source: Extra inputs"),
     ],
 )

@@ -33,7 +33,7 @@ def reproduce(
     import heedful
     from heedful.data.catalogue import public_sets
     from heedful.tools.data_sets import fetch
-    from heedful.tools.reproduce import comparison, prepare, stored_results, test_score
+    from heedful.tools.reproduce import comparison, prepare, scores_on_test_set, stored_results
 
     results = stored_results(recipe)
     for name in results.data:
@@ -42,8 +42,8 @@ def reproduce(
     prepare(results, recipe, data)
     folder, root = out or Path("runs") / f"{recipe.resolve().name}-{seed}", data / results.folder
     run = heedful.train(recipe, folder, root, {"train.seed": seed})
-    score = test_score(results, folder, root) if results.part == "test" else run.scores[results.metric]
-    lines, is_reproduced = comparison(results, seed, score)
+    scores = scores_on_test_set(results, folder, root) if results.part == "test" else run.scores
+    lines, is_reproduced = comparison(results, seed, scores)
     typer.echo("\n".join(lines))
     if not is_reproduced:
         raise typer.Exit(1)

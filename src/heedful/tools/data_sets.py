@@ -197,7 +197,7 @@ def write(data_set: DataSet, files: Sequence[tuple[Path, Mapping[str, str]]], fo
         elif names:
             for member, stream in members(file):
                 if member in names:
-                    content = gzip.open(stream) if member.endswith(".gz") else stream
+                    content = gzip.GzipFile(fileobj=stream) if member.endswith(".gz") else stream
                     store(segments(stream) if member.endswith(".sgm") else content, folder / names[member])
         elif data_set.tree:
             for name, source in data_set.tree.folders.items():

@@ -6,15 +6,17 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Annotated, Literal
 
 from annotated_types import MinLen
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
+from heedful.data.catalogue import public_sets
 from heedful.errors import InputError, RunError
+from heedful.wording import all_of, either
 
 RESULTS = "results.toml"
 STUDENT = (math.nan, 12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)  # 97.5 % for 1, 2, ... 9 degrees
@@ -58,6 +60,22 @@ class StoredResults(BaseModel):
     """The file that the commands write last, relative to the data folder. If it exists, they do not run again. Not set:
     the folder."""
 
+    @field_validator("data")
+    @classmethod
+    def _are_public(cls, names: list[str]) -> list[str]:
+        for name in names:
+            if name not in public_sets():
+                raise ValueError(f'"{name}" is not a public data set; `heedful data --list` lists them')
+        return names
+
+    @field_validator("prepare")
+    @classmethod
+    def _are_commands(cls, lines: list[str]) -> list[str]:
+        for line in lines:
+            if line.split(" ")[0] not in COMMANDS:
+                raise ValueError(f'"{line}" does not begin with {either(COMMANDS)}')
+        return lines
+
     @property
     def interval(self) -> tuple[float, float] | None:
         """The 95 % prediction interval for the score of a further run; None for a single stored run."""
@@ -96,8 +114,8 @@ def prepare(results: StoredResults, recipe: Path, data: Path) -> None:
             raise RunError(f"`{line}` in {recipe / RESULTS} has failed; see its message above")
 
 
-def test_score(results: StoredResults, run: Path, data: Path) -> float:
-    """Evaluate a run on its test set."""
+def scores_on_test_set(results: StoredResults, run: Path, data: Path) -> dict[str, float]:
+    """Evaluate a run on the test set of its recipe; return the scores by name."""
     command = [*COMMANDS["heedful"], "evaluate", str(run), "--data", str(data), "--json", *results.evaluate]
     evaluation = subprocess.run(command, stdout=subprocess.PIPE, check=False, text=True)
     if evaluation.returncode:
@@ -105,11 +123,16 @@ def test_score(results: StoredResults, run: Path, data: Path) -> float:
     scores = json.loads(evaluation.stdout)["scores"]
     if isinstance(scores, list):  # of translations, with their signatures
         scores = {score["name"]: score["value"] for score in scores}
-    return scores[results.metric]
+    return scores
 
 
-def comparison(results: StoredResults, seed: int, score: float) -> tuple[Sequence[str], bool]:
+def comparison(results: StoredResults, seed: int, scores: Mapping[str, float]) -> tuple[Sequence[str], bool]:
     """Compare the score of a new run with the stored ones; return lines of text, and False if it is out of range."""
+    if results.metric not in scores:
+        raise InputError(
+            f'metric = "{results.metric}" in {RESULTS}: the {results.part} set has no such score, but {all_of(scores)}'
+        )
+    score = scores[results.metric]
     text = [f"{results.metric} on the {results.part} set, seed {seed}: {score:.4g}"]
     text += [f"  stored, seed {run.seed} ({run.precision}): {run.score:.4g}" for run in results.runs]
     if results.interval is None:
