@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from io import BytesIO
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, cast
 from urllib.error import HTTPError, URLError
 from urllib.parse import urljoin
 from urllib.request import Request, urlopen
@@ -197,7 +197,7 @@ def write(data_set: DataSet, files: Sequence[tuple[Path, Mapping[str, str]]], fo
         elif names:
             for member, stream in members(file):
                 if member in names:
-                    content = gzip.GzipFile(fileobj=stream) if member.endswith(".gz") else stream
+                    content = cast("IO[bytes]", gzip.GzipFile(fileobj=stream)) if member.endswith(".gz") else stream
                     store(segments(stream) if member.endswith(".sgm") else content, folder / names[member])
         elif data_set.tree:
             for name, source in data_set.tree.folders.items():
