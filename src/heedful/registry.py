@@ -186,6 +186,8 @@ METRICS: Registry[Any] = Registry(
         "texts.distinct_2": "heedful.metrics.texts:DISTINCT_2",
         "texts.wer": "heedful.metrics.texts:WER",
         "texts.cer": "heedful.metrics.texts:CER",
+        "texts.bracket_f1": "heedful.metrics.trees:BRACKET_F1",
+        "texts.invalid_trees": "heedful.metrics.trees:INVALID_TREES",
         "classes.accuracy": "heedful.metrics.classes:ACCURACY",
         "classes.macro_f1": "heedful.metrics.classes:MACRO_F1",
         "classes.f1": "heedful.metrics.classes:F1",

@@ -78,7 +78,7 @@ def named_out_errors(folder: Path) -> Iterator[None]:
 
 
 def scenes(
-    languages: Annotated[str, typer.Argument(help="Languages: en-de or en-zh.")],
+    languages: Annotated[str, typer.Argument(help="Languages: en-de, en-zh, or en-tree for trees.")],
     out: Out,
     train: Annotated[int, typer.Option(min=1, max=MAX_PAIRS, help="Sentence pairs for training.")] = 20_000,
     valid: Annotated[int, typer.Option(min=1, max=MAX_HELD_OUT_PAIRS, help="Sentence pairs for validation.")] = 500,
@@ -87,9 +87,11 @@ def scenes(
 ) -> None:
     """Generate a parallel corpus from a small grammar; each sentence has exactly one translation.
 
-    Separate files contain the words of each sentence, their roles and the word
-    alignment. The same command always writes the same files. No training
-    sentence is in the validation or test set, whatever the seed.
+    With en-tree, the translation of an English sentence is its constituency
+    tree, such as (S (NP the cat) (VP is sleeping) .). Separate files contain the
+    words of each sentence, their roles and the word alignment. The same command
+    always writes the same files. No training sentence is in the validation or
+    test set, whatever the seed.
     """
     from heedful.corpora.scenes import check_languages, split
     from heedful.corpora.scenes.corpus import corpus_files

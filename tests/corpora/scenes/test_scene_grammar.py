@@ -235,7 +235,7 @@ SCENES = {
 
 
 def told(scene):
-    return tuple(sentence(language.realise(scene), language.SPACE).text for language in (english, german, chinese))
+    return tuple(sentence(language.realise(scene), language.SPACE, language.ATTACHED).text for language in (english, german, chinese))
 
 
 @pytest.mark.parametrize("example", SCENES.values(), ids=SCENES)

@@ -45,7 +45,7 @@ def test_every_word_has_a_role_and_every_length_is_within_bounds(corpus):
 
 
 def test_every_role_occurs():
-    pairs = generate("en-zh", 997, seed=5)
+    pairs = [*generate("en-zh", 997, seed=5), *generate("en-tree", 7, seed=5)]
     assert {role for pair in pairs for role in (*pair.source.roles, *pair.target.roles)} == set(ROLES)
 
 
@@ -60,6 +60,8 @@ def test_no_noun_comes_twice_so_that_it_is_clear_who_is_meant(corpus):
 def test_the_text_is_its_words_with_a_capital_and_a_full_stop(corpus):
     for pair in corpus:
         for sentence in (pair.source, pair.target):
+            if "bracket" in sentence.roles:
+                continue
             assert "".join(sentence.words) == sentence.text.replace(" ", "")
             assert sentence.words[-1] in (".", "?", "。", "？")
             assert sentence.text[0].upper() == sentence.text[0]
@@ -108,7 +110,7 @@ def test_another_process_with_another_hash_seed_writes_the_same():
 
 
 def test_unknown_languages_are_named():
-    with pytest.raises(InputError, match='unknown language pair "en-fr"; choose en-de or en-zh'):
+    with pytest.raises(InputError, match='unknown language pair "en-fr"; choose en-de, en-zh or en-tree'):
         next(generate("en-fr", 1, seed=1))
 
 

@@ -4,6 +4,7 @@ from heedful.corpora.scenes.sentence import Link, Word, time_words
 from heedful.corpora.scenes.tree import Clause, Nominal, Pair, Phrase, Place, Pronoun, Question, Scene
 
 SPACE = ""
+ATTACHED = ""  # texts of words that follow the word before them without a space
 
 PRONOUNS = {"he": ("他", "他们"), "she": ("她", "她们"), "it": ("它", "它们"), "": ("", "他们")}
 OWNERS = {"my": "我", "our": "我们", "his": "他", "her": "她", "their": "他们"}

@@ -4,6 +4,7 @@ from heedful.corpora.scenes.sentence import Word, time_words
 from heedful.corpora.scenes.tree import Clause, Gap, Nominal, Pair, Phrase, Place, Pronoun, Question, Scene
 
 SPACE = " "
+ATTACHED = ".?,"  # texts of words that follow the word before them without a space
 
 OBJECT_FORMS = {"I": "me", "we": "us", "he": "him", "she": "her", "it": "it", "they": "them"}
 
@@ -27,14 +28,10 @@ def _joined(scene: Scene, main: list[Word], second: list[Word]) -> list[Word]:
 
 def _clause(clause: Clause) -> list[Word]:
     subject = nominal(clause.subject, "subject")
-    finite, *rest = _verbs(clause)
-    if clause.negated and finite.text == "can":
-        finite = Word("cannot", finite.role, (*finite.links, (clause, "negation")))
-    elif clause.negated:
-        rest = [Word("not", "negation", ((clause, "negation"),)), *rest]
+    finite, *rest = verbs(clause)
     if clause.voice == "existential":
         return [Word("there", "particle", ((clause, "verb"),)), finite, *rest, *subject, *_place(clause.place)]
-    early, late = _times(clause)
+    early, late = times(clause)
     inverted = clause.asked and not isinstance(clause.subject, Question)
     core = [finite, *subject, *early, *rest] if inverted else [*subject, *early, finite, *rest]
     if clause.time_first:
@@ -42,12 +39,19 @@ def _clause(clause: Clause) -> list[Word]:
     return [*_front(clause), *core, *_complements(clause), *late]
 
 
-def _front(clause: Clause) -> list[Word]:
-    """Return the beginning of a clause: a relative pronoun, or a question word that is not the subject."""
+def relativizer(clause: Clause) -> list[Word]:
+    """Return the relative pronoun of a relative clause, and no words for any other clause."""
     for slot in (clause.subject, clause.object):
         if isinstance(slot, Gap):
             human = slot is clause.subject and "person" in slot.phrase.noun.kinds
             return [Word("who" if human else "that", "relativizer", ((clause, "relativizer"),))]
+    return []
+
+
+def _front(clause: Clause) -> list[Word]:
+    """Return the beginning of a clause: a relative pronoun, or a question word that is not the subject."""
+    if pronoun := relativizer(clause):
+        return pronoun
     if isinstance(clause.object, Question):
         return nominal(clause.object, "object")
     if clause.place is not None and isinstance(clause.place.phrase, Question):
@@ -88,7 +92,7 @@ def _place(place: Place | None) -> list[Word]:
     return [*words, *nominal(place.phrase, "place")]
 
 
-def _times(clause: Clause) -> tuple[list[Word], list[Word]]:
+def times(clause: Clause) -> tuple[list[Word], list[Word]]:
     """Return the adverb before the verb, and the time at the end or the front of the clause."""
     if clause.tense == "perfect" and clause.negated:
         return [], [Word("yet", "time", ((clause, "yet"),))]
@@ -98,8 +102,17 @@ def _times(clause: Clause) -> tuple[list[Word], list[Word]]:
     return (words, []) if "early" in clause.time.tenses else ([], words)
 
 
-def _verbs(clause: Clause) -> list[Word]:
-    """Return the verb with its auxiliaries and its particle, the finite one first."""
+def verbs(clause: Clause) -> list[Word]:
+    """Return the verb with its negation, its auxiliaries and its particle, the finite one first."""
+    finite, *rest = _verb_forms(clause)
+    if clause.negated and finite.text == "can":
+        finite = Word("cannot", finite.role, (*finite.links, (clause, "negation")))
+    elif clause.negated:
+        rest = [Word("not", "negation", ((clause, "negation"),)), *rest]
+    return [finite, *rest]
+
+
+def _verb_forms(clause: Clause) -> list[Word]:
     verb = clause.verb.english
     main, tense = (clause, "verb"), (clause, "tense")
     first_person = isinstance(clause.subject, Pronoun) and clause.subject.noun is None
@@ -156,15 +169,19 @@ def nominal(item: Nominal, role: str) -> list[Word]:
 
 
 def _phrase(phrase: Phrase, role: str) -> list[Word]:
+    words = phrase_without_clause(phrase, role)
+    return words if phrase.relative is None else [*words, *_clause(phrase.relative)]
+
+
+def phrase_without_clause(phrase: Phrase, role: str) -> list[Word]:
     words: list[Word] = []
     if phrase.adjective is not None:
         words.append(Word(phrase.adjective.english, "adjective", ((phrase, "adjective"),)))
     words.append(Word(phrase.noun.english[phrase.plural], role, ((phrase, "noun"),)))
-    words = [*_determiner(phrase, words[0].text), *words]
-    return words if phrase.relative is None else [*words, *_clause(phrase.relative)]
+    return [*determiner(phrase, words[0].text), *words]
 
 
-def _determiner(phrase: Phrase, following: str) -> list[Word]:
+def determiner(phrase: Phrase, following: str) -> list[Word]:
     if phrase.owner is not None:
         *words, owner = _phrase(phrase.owner, "possessor")
         suffix = "'" if phrase.owner.plural and owner.text.endswith("s") else "'s"

@@ -8,6 +8,7 @@ from heedful.corpora.scenes.sentence import Word, time_words
 from heedful.corpora.scenes.tree import Clause, Gap, Nominal, Pair, Phrase, Place, Pronoun, Question, Scene
 
 SPACE = " "
+ATTACHED = ".?,"  # texts of words that follow the word before them without a space
 
 Case = Literal["nominative", "accusative", "dative", "genitive"]
 Order = Literal["second", "first", "last"]  # position of the finite verb in the clause

@@ -25,6 +25,7 @@ ROLES = (
     "conjunction",
     "relativizer",  # the relative pronoun; Chinese 的 after a relative clause
     "punctuation",
+    "bracket",  # of a constituency tree
 )
 
 Link = tuple[object, str]  # a node of the scene's tree, and a part of it
@@ -69,13 +70,11 @@ def time_words(clause: object, texts: tuple[str, ...]) -> list[Word]:
     return [Word(text, "time", half) for text, half in zip(texts, halves, strict=True)]
 
 
-def sentence(words: list[Word], space: str) -> Sentence:
-    """Join words into a sentence that starts with a capital letter; `space` separates words other than punctuation."""
+def sentence(words: list[Word], space: str, attached: str) -> Sentence:
+    """Join words into a sentence that starts with a capital letter; `space` separates words other than `attached`."""
     texts = [word.text for word in words]
     texts[0] = texts[0][0].upper() + texts[0][1:]
-    text = texts[0]
-    for word, plain in zip(words[1:], texts[1:], strict=True):
-        text += plain if word.role == "punctuation" else space + plain
+    text = texts[0] + "".join(each if each in attached else space + each for each in texts[1:])
     return Sentence(tuple(texts), tuple(word.role for word in words), text)
 
 

@@ -204,7 +204,7 @@ def story(seed: int, index: int, sentences: Sequence[int] = SENTENCES) -> list[S
 def express(language: str, scenes: Sequence[Scene]) -> list[str]:
     """Express each scene of a story as a sentence in a language."""
     tongue = LANGUAGES[language]
-    return [sentence(tongue.realise(scene), tongue.SPACE).text for scene in scenes]
+    return [sentence(tongue.realise(scene), tongue.SPACE, tongue.ATTACHED).text for scene in scenes]
 
 
 def check_language(language: str) -> None:
