@@ -149,8 +149,8 @@ class ProgressReporter:
     def done(self) -> int:
         return self._count.done
 
-    def begin(self, unit: str, total: int) -> None:
-        """Start the next part of the work: count `total` items of another unit, from 0."""
+    def begin(self, unit: str, total: int | None) -> None:
+        """Start the next part of the work: count `total` items of another unit, from 0; None if it is unknown."""
         now = self._clock()
         self._count = Count(unit, total, 0, 0, now, now)
 

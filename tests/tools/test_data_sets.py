@@ -26,7 +26,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self, files):
         super().__init__(("127.0.0.1", 0), Handler)
         self.files, self.requests = files, []
-        self.bytes_per_connection, self.ignores_range = None, False
+        self.bytes_per_connection, self.ignores_range, self.says_length = None, False, True
 
     @property
     def address(self):
@@ -47,7 +47,8 @@ class Handler(BaseHTTPRequestHandler):
             self.send_error(416)
             return
         self.send_response(206 if begin else 200)
-        self.send_header("Content-Length", str(len(content) - begin))
+        if server.says_length:
+            self.send_header("Content-Length", str(len(content) - begin))
         self.end_headers()
         limit = server.bytes_per_connection
         self.wfile.write(content[begin:] if limit is None else content[begin : begin + limit])
@@ -146,6 +147,12 @@ def test_a_lost_connection_is_resumed_by_the_next_call(ignores_range, small, ser
     assert server.requests[0] == ("/en.txt", f"bytes={received}-")
     assert gzip.decompress((tmp_path / "small/en.txt.gz").read_bytes()) == ENGLISH
     assert not (tmp_path / ".download-small").exists()
+
+
+def test_a_server_need_not_say_how_long_a_file_is(small, server, tmp_path):
+    server.says_length = False
+    assert load(small, tmp_path)
+    assert gzip.decompress((tmp_path / "small/en.txt.gz").read_bytes()) == ENGLISH
 
 
 def test_an_interruption_after_the_last_byte_needs_no_byte_more(small, server, tmp_path):

@@ -148,7 +148,7 @@ def transfer(address: str, path: Path, progress: ProgressReporter) -> None:
             size = 0
         length = answer.headers.get("Content-Length")
         end = size + int(length) if length else None
-        progress.begin("bytes", end or 0)
+        progress.begin("bytes", end)
         progress.advance(size)
         with path.open("ab" if size else "wb") as stream:
             while chunk := received(answer):
