@@ -28,7 +28,7 @@ def test_a_run_is_listed_as_a_row_and_as_json(runs):
 
 
 def test_a_whole_run_and_its_twin_differ_in_nothing(runs):
-    assert invoke("runs", "check", runs / "mine").stdout.endswith("every file matches its checksum\n")
+    assert invoke("runs", "check", runs / "mine").stdout.endswith("all checksums match\n")
     assert invoke("runs", "diff", runs / "mine", runs / "mine").stdout.endswith("no setting differs\n")
 
 

@@ -53,7 +53,7 @@ def megabytes(size: int) -> str:
 
 @app.command()
 def check(runs: Annotated[list[Path], typer.Argument(help="Run folders.")]) -> None:
-    """Compare every file in these runs with its saved checksum. The exit code is 1 if a file is damaged."""
+    """Compare the files in these runs with their saved checksums. The exit code is 1 if a file is damaged."""
     from heedful.tools.runs import damages, sealed_folders
 
     total = 0
@@ -65,7 +65,7 @@ def check(runs: Annotated[list[Path], typer.Argument(help="Run folders.")]) -> N
         if not damaged:
             saved = any(folder.parent != run / "data" for folder in sealed_folders(run))
             end = "" if saved else "; the run has neither a checkpoint nor a model yet"
-            typer.echo(f"{run}: every file matches its checksum{end}")
+            typer.echo(f"{run}: all checksums match{end}")
     raise typer.Exit(min(total, 1))
 
 
