@@ -149,6 +149,17 @@ def test_models_with_different_tokenizers_are_rejected(place, run):
         run("translate", "--model", "transformer", "--model", "other", "the dog")
 
 
+@pytest.mark.parametrize(
+    ("table", "key", "value"), [("image", "patch", 8), ("image", "mean", (0.1,)), ("audio", "mels", 40)]
+)
+def test_models_that_read_files_differently_are_rejected(table, key, value, place, run):
+    recipe = Recipe(model=TRANSLATOR)
+    other = replace(recipe, **{table: replace(getattr(recipe, table), **{key: value})})
+    write(place / "other", 6, other, translator, TOKENIZER)
+    with pytest.raises(InputError, match=rf"other has {table}\.{key} = .* must read the same input"):
+        run("translate", "--model", "transformer", "--model", "other", "the dog")
+
+
 @pytest.mark.parametrize("options", [{"engine": "ctranslate2"}, {"engine": "auto", "precision": "int8"}])
 def test_an_ensemble_cannot_be_run_with_ctranslate2(options, place):
     with pytest.raises(InputError, match="an ensemble: must be a single model"):

@@ -14,6 +14,11 @@ from heedful.errors import InputError
 from heedful.tasks.specs import kind_of_model
 from heedful.text.tokenizer_pair import TokenizerPair
 
+INPUT_SETTINGS = {  # those that turn an image or audio file into the input of a model
+    "image": ("size", "resize", "resample", "channels", "patch", "mean", "std"),
+    "audio": ("rate", "channel", "features", "window", "hop", "mels", "pad_seconds"),
+}
+
 
 def load_ensemble(paths: Sequence[str | Path], device: str | torch.device = "cpu") -> LoadedModel:
     """Load models that write text with the same tokenizers; a single model is loaded as it is.
@@ -38,6 +43,14 @@ def load_ensemble(paths: Sequence[str | Path], device: str | torch.device = "cpu
                 f"{other.name} is {kind_of_model(other.recipe.task)}, but {first.name} is "
                 f"{kind_of_model(first.recipe.task)}; the models of an ensemble must have the same task"
             )
+        for table, keys in INPUT_SETTINGS.items():
+            theirs, ours = getattr(other.recipe, table), getattr(first.recipe, table)
+            for key in keys:
+                if getattr(theirs, key) != getattr(ours, key):
+                    raise InputError(
+                        f"{other.name} has {table}.{key} = {getattr(theirs, key)}, but {first.name} has "
+                        f"{getattr(ours, key)}; the models of an ensemble must read the same input"
+                    )
         if vocabulary_files(other.tokenizers) != vocabulary_files(first.tokenizers):
             raise InputError(
                 f"{other.name} and {first.name} have different tokenizers, so their probabilities cannot be averaged; "
