@@ -14,7 +14,8 @@ from heedful.architectures import LanguageModel, weights
 from heedful.architectures.backbone import model_class
 from heedful.architectures.heads import TextClassifier
 from heedful.architectures.recurrent.settings import RecurrentConfig
-from heedful.checkpoint import write_model
+from heedful.checkpoint import load_model, write_model
+from heedful.checkpoint.ensemble import reject_other_input
 from heedful.config.schema import CorpusConfig, DataConfig, DecodeConfig, GenerateConfig, Recipe
 from heedful.errors import InputError
 from heedful.inspector.page import view
@@ -152,12 +153,13 @@ def test_models_with_different_tokenizers_are_rejected(place, run):
 @pytest.mark.parametrize(
     ("table", "key", "value"), [("image", "patch", 8), ("image", "mean", (0.1,)), ("audio", "mels", 40)]
 )
-def test_models_that_read_files_differently_are_rejected(table, key, value, place, run):
-    recipe = Recipe(model=TRANSLATOR)
-    other = replace(recipe, **{table: replace(getattr(recipe, table), **{key: value})})
-    write(place / "other", 6, other, translator, TOKENIZER)
-    with pytest.raises(InputError, match=rf"other has {table}\.{key} = .* must read the same input"):
-        run("translate", "--model", "transformer", "--model", "other", "the dog")
+def test_models_that_read_files_differently_are_rejected(table, key, value, place):
+    first, second = load_model(place / "transformer"), load_model(place / "gru")
+    reject_other_input(first, second)
+    recipe = second.recipe
+    other = replace(second, recipe=replace(recipe, **{table: replace(getattr(recipe, table), **{key: value})}))
+    with pytest.raises(InputError, match=rf"gru has {table}\.{key} = .* must read the same input"):
+        reject_other_input(first, other)
 
 
 @pytest.mark.parametrize("options", [{"engine": "ctranslate2"}, {"engine": "auto", "precision": "int8"}])

@@ -43,20 +43,25 @@ def load_ensemble(paths: Sequence[str | Path], device: str | torch.device = "cpu
                 f"{other.name} is {kind_of_model(other.recipe.task)}, but {first.name} is "
                 f"{kind_of_model(first.recipe.task)}; the models of an ensemble must have the same task"
             )
-        for table, keys in INPUT_SETTINGS.items():
-            theirs, ours = getattr(other.recipe, table), getattr(first.recipe, table)
-            for key in keys:
-                if getattr(theirs, key) != getattr(ours, key):
-                    raise InputError(
-                        f"{other.name} has {table}.{key} = {getattr(theirs, key)}, but {first.name} has "
-                        f"{getattr(ours, key)}; the models of an ensemble must read the same input"
-                    )
+        reject_other_input(first, other)
         if vocabulary_files(other.tokenizers) != vocabulary_files(first.tokenizers):
             raise InputError(
                 f"{other.name} and {first.name} have different tokenizers, so their probabilities cannot be averaged; "
                 "train the models of an ensemble on the same data with the same [tokenizer]"
             )
     return replace(first, model=ensemble([each.model for each in models]).eval()) if others else first
+
+
+def reject_other_input(first: LoadedModel, other: LoadedModel) -> None:
+    """Reject a model that turns an image or audio file into another input than the first model of an ensemble does."""
+    for table, keys in INPUT_SETTINGS.items():
+        ours, theirs = getattr(first.recipe, table), getattr(other.recipe, table)
+        for key in keys:
+            if getattr(theirs, key) != getattr(ours, key):
+                raise InputError(
+                    f"{other.name} has {table}.{key} = {getattr(theirs, key)}, but {first.name} has "
+                    f"{getattr(ours, key)}; the models of an ensemble must read the same input"
+                )
 
 
 def vocabulary_files(tokenizers: TokenizerPair) -> dict[str, bytes]:
