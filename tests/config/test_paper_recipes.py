@@ -123,7 +123,7 @@ def test_a_recipe_of_a_paper_runs_from_its_files_to_translations(name: str, tmp_
         pairs = [*(parts["train"][number::count] for number in range(count)), parts["valid"], parts["test"]]
         for corpus, part in zip([*recipe.data.train, recipe.data.valid, recipe.data.test], pairs, strict=True):
             write(tmp_path / corpus.source, "".join(f"{pair.source.text}\n" for pair in part))
-            write(tmp_path / corpus.target, "".join(f"{pair.target.text}\n" for pair in part))
+            write(tmp_path / str(corpus.target), "".join(f"{pair.target.text}\n" for pair in part))
     run = heedful.train(RECIPES / name, tmp_path / "run", tmp_path, TINY)
     assert run.update == 2
     assert run.scores["loss"] > 0

@@ -18,7 +18,9 @@ def score(metric, outputs, references):
 
 
 def test_constituents_have_labels_and_positions():
-    spans, words = constituents("(S (NP the cat) (VP sleeps))")
+    tree = constituents("(S (NP the cat) (VP sleeps))")
+    assert tree is not None
+    spans, words = tree
     assert words == ["the", "cat", "sleeps"]
     assert dict(spans) == {("S", 0, 3): 1, ("NP", 0, 2): 1, ("VP", 2, 3): 1}
 

@@ -53,7 +53,7 @@ class Handler(BaseHTTPRequestHandler):
         limit = server.bytes_per_connection
         self.wfile.write(content[begin:] if limit is None else content[begin : begin + limit])
 
-    def log_message(self, *args):
+    def log_message(self, format, *args):
         pass
 
 

@@ -33,7 +33,9 @@ def test_the_interval_is_the_prediction_interval_of_student():
 
 
 def test_more_stored_runs_than_the_table_has_degrees_have_an_interval():
-    low, high = results_of(*[0.5, 0.7] * 10).interval
+    interval = results_of(*[0.5, 0.7] * 10).interval
+    assert interval is not None
+    low, high = interval
     assert low < 0.5
     assert high > 0.7
 

@@ -235,7 +235,8 @@ SCENES = {
 
 
 def told(scene):
-    return tuple(sentence(language.realise(scene), language.SPACE, language.ATTACHED).text for language in (english, german, chinese))
+    languages = english, german, chinese
+    return tuple(sentence(each.realise(scene), each.SPACE, each.ATTACHED).text for each in languages)
 
 
 @pytest.mark.parametrize("example", SCENES.values(), ids=SCENES)
