@@ -159,13 +159,15 @@ def columns(runs: Sequence[Run]) -> list[tuple[str, tuple[float, ...]]]:
 def drawn(runs: dict[str, list[Run]]) -> Any:
     """Draw the share of correct translations over the length of the sentences, for each kind of units."""
     figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
-    for name, each in runs.items():
+    for number, (name, each) in enumerate(runs.items()):
         length = (each[0].source_units + each[0].target_units) / 2
         correct = [run.correct for run in each]
         axes.plot([length] * len(each), correct, ".", color=BLUE, alpha=0.5)
         axes.plot(length, fmean(correct), "_", color=BLUE, markersize=14)
-        axes.annotate(name, (length, fmean(correct)), xytext=(9, 3), textcoords="offset points", fontsize="small")
-    axes.set(xlabel="units per sentence, mean of both languages", ylabel="correct translations", ylim=(0, 1.02))
+        place = 9, -11 if number % 2 else 3  # the labels of neighbours are on different sides
+        axes.annotate(name, (length, fmean(correct)), xytext=place, textcoords="offset points", fontsize="small")
+    axes.set(xlabel="units per sentence, mean of both languages", ylabel="correct translations")
+    axes.set(xlim=(5, 50), ylim=(0, 1.05))
     return figure
 
 
