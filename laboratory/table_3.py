@@ -142,7 +142,7 @@ def points(results: Mapping[str, Sequence[Run]]) -> list[dict[str, Any]]:
 
 def drawn(results: Mapping[str, Sequence[Run]]) -> Any:
     """Draw the differences of each row from the base model: of the models here, and of those of the paper."""
-    figure, panels = plt.subplots(1, 2, figsize=(9, 5), sharey=True, layout="constrained")
+    figure, panels = plt.subplots(1, 2, figsize=(9, 4), sharey=True, layout="constrained")
     base, rows = ROWS["base"], [row for row in results if row != "base"]
     for axes, score, label in zip(panels, ("perplexity", "bleu"), ("log of perplexity", "BLEU"), strict=True):
         paper = {
@@ -160,7 +160,7 @@ def drawn(results: Mapping[str, Sequence[Run]]) -> Any:
     panels[0].invert_yaxis()
     panels[0].plot([], [], "|", color=BLUE, markersize=12, label="in miniature: seeds, mean")
     panels[0].plot([], [], "D", color=BROWN, fillstyle="none", markersize=5, label="paper")
-    panels[0].legend(fontsize="small")
+    figure.legend(loc="outside lower center", ncols=2, fontsize="small")
     return figure
 
 

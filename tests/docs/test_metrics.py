@@ -5,12 +5,14 @@ import re
 import pytest
 from pages import ROOT, rows
 
+from heedful import registry
 from heedful.metrics import METRICS
 from heedful.metrics.metric import lower_is_better
 from heedful.tasks.specs import SPECS
 
 BETTER = {"docs/reference/metrics.md": ("higher", "lower"), "docs/zh/metrics.md": ("越高越好", "越低越好")}
-PRINTED = {name for task in SPECS.values() for name in task.metrics} | set(METRICS)
+BY_NAME = {key.rpartition(".")[2] for key in registry.METRICS}  # which a recipe can name
+PRINTED = {name for task in SPECS.values() for name in task.metrics} | set(METRICS) | BY_NAME
 
 
 @pytest.mark.parametrize("page", BETTER)
