@@ -139,6 +139,16 @@ USES: dict[tuple[str, str], tuple[str, dict[str, str]]] = {  # by command and pa
     ("info", "model"): ("{}", RECIPE_OR_MODEL),
     ("info", "graph"): ("tiny --graph {}", OUT),
     ("data", "out"): ("sst2 --out {}", OUT_FOLDER),
+    ("reproduce", "recipe"): (
+        "{}",
+        {
+            "recipe": 'no such folder; did you mean "recipes"',
+            "recipe.toml": "is a file; give a folder",
+            "recipes/fr": "results.toml: no such file, so there is nothing to reproduce",
+        },
+    ),
+    ("reproduce", "data"): ("recipes/fr --data {}", OUT_FOLDER),
+    ("reproduce", "out"): ("recipes/fr --out {}", OUT_FOLDER),
     ("scenes", "out"): ("en-de --out {}", OUT_FOLDER),
     ("stories", "out"): ("--out {}", OUT_FOLDER),
     ("shapes", "out"): ("--out {}", OUT_FOLDER),

@@ -127,7 +127,7 @@ Mirror = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="Address of another server to download from, which has a copy of the data folder.",
+        help="Address of another server to download from, which has the same data sets.",
         show_default="the addresses of the data sets",
         callback=web_address,
     ),

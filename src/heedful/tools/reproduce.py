@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from heedful.data.catalogue import public_sets
 from heedful.errors import InputError, RunError
+from heedful.storage.paths import no_folder
 from heedful.wording import all_of, either
 
 RESULTS = "results.toml"
@@ -89,11 +90,11 @@ class StoredResults(BaseModel):
 
 def stored_results(recipe: Path) -> StoredResults:
     """Read the results that are stored with a recipe."""
+    if not recipe.is_dir():
+        raise InputError(no_folder(recipe, f"give the folder of a recipe with {RESULTS}"))
     path = recipe / RESULTS
     if not path.is_file():
-        raise InputError(
-            f"{path}: no such file, so there is nothing to reproduce; give a recipe's folder with {RESULTS}"
-        )
+        raise InputError(f"{path}: no such file, so there is nothing to reproduce; choose a recipe that has one")
     try:
         return StoredResults.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
