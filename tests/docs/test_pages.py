@@ -35,6 +35,7 @@ UNRUN = {  # blocks
     "docs/how-to/large-jobs.md": 3,
     "docs/how-to/run-goes-wrong.md": 1,
     "docs/how-to/several-processes.md": 2,
+    "docs/reference/data.md": 1,
     **{name_of(page): 1 for page in LABORATORY.glob("*.md")},
 }
 CODE = {"bash", "console", "python", "toml"}

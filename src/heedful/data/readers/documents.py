@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.catalogue import download_command
 from heedful.data.readers.drop_report import DropReport
 from heedful.data.readers.files import (
     TABLE_ENDINGS,
@@ -176,6 +175,8 @@ def check_files(corpus: CorpusConfig, data: DataConfig) -> None:
         table = _key_of(corpus, data)
         names = ", ".join(f'{table}{field} = "{getattr(corpus, field)}"' for field in missing)
         files, what = ("files", "the names") if len(missing) > 1 else ("file", "the name")
+        from heedful.data.catalogue import download_command
+
         command = download_command(corpus.source)
         download = f"; `{command}` downloads {'them' if len(missing) > 1 else 'it'}" if command else ""
         remedy = hint or f"correct {what}, or give --data FOLDER{download}"
