@@ -1,5 +1,6 @@
 """Workers compute what the process would, in its order, and end when it does."""
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -224,3 +225,26 @@ def is_alive(process):
             return file.read().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+class Unwanted:
+    """Garbage in a cycle, which writes the process that destroys it."""
+
+    def __init__(self, path):
+        self.path, self.me = path, self
+
+    def __del__(self):
+        self.path.write_text(str(os.getpid()))
+
+
+@LINUX
+def test_a_worker_does_not_destroy_what_it_inherits(tmp_path):
+    gc.disable()
+    try:
+        Unwanted(tmp_path / "destroyed")
+        assert list(map_ahead(lambda _: gc.isenabled() and gc.collect() >= 0, range(3), 2)) == [True] * 3
+        assert not (tmp_path / "destroyed").exists()
+    finally:
+        gc.enable()
+    gc.collect()
+    assert (tmp_path / "destroyed").read_text() == str(os.getpid())

@@ -5,6 +5,7 @@ receive the function through a pipe.
 """
 
 import atexit
+import gc
 import multiprocessing
 import os
 import signal
@@ -109,7 +110,9 @@ class Workers(Generic[T, R]):
         signals = [number for number in signal.valid_signals() if callable(signal.getsignal(number))]
         parent_connections = self.connections if forks else []
         process = context.Process(target=serve, args=(function, worker_end, parent_connections, signals), daemon=True)
-        with blocked(signals):  # the worker inherits the block: no signal can reach it before it ignores them
+        # The worker inherits both: no signal can reach it before it ignores them, and it collects no garbage before it
+        # has frozen what it inherits.
+        with blocked(signals), no_garbage_collection():
             process.start()
         self.processes.append(process)
         worker_end.close()
@@ -176,6 +179,17 @@ def blocked(signals: Iterable[int]) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 OPEN: WeakSet[Workers[Any, Any]] = WeakSet()
 
 
@@ -197,6 +211,10 @@ def serve(
     function: Callable[[T], R], connection: Connection, parent_connections: Sequence[Connection], signals: Sequence[int]
 ) -> None:
     """Run the loop of a worker: apply the function to each item from a connection, until the other end is closed."""
+    # Objects of the parent must not be destroyed here: the destructor of a CTranslate2 model, for example, would wait
+    # forever for threads that a forked process does not have.
+    gc.freeze()
+    gc.enable()
     for inherited in parent_connections:
         inherited.close()  # otherwise no worker would notice the end of the parent
     signal.set_wakeup_fd(-1)
