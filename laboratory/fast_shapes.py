@@ -4,7 +4,6 @@ The published tiny shape is trained on the given translations, and each other sh
 The same command resumes after an interruption; --only names some of the shapes.
 """
 
-import gzip
 import time
 from collections.abc import Sequence
 from itertools import product
@@ -13,16 +12,13 @@ from statistics import fmean, median
 from typing import Any
 
 import matplotlib.pyplot as plt
-import sacrebleu
+from captions import bleu, caption_arguments, test_set
 from models import BLUE, BROWN
-from report import ROOT, arguments, check, publish
+from report import ROOT, check, publish
 
 import heedful
 from heedful.cli.distill import distill
 from heedful.config.load import load_recipe
-from heedful.corpora.scenes import split
-from heedful.corpora.scenes.corpus import corpus_files
-from heedful.data.readers.corpus import read_pairs
 from heedful.predictors import Translator
 
 TINY, FAST = "4+4", "8+1"
@@ -45,10 +41,9 @@ Search = tuple[str, int, int]  # shape, beam size, shortlist
 
 
 def main() -> None:
-    options = arguments(
+    options = caption_arguments(
         __doc__,
         seeds=3,
-        data={"type": Path, "help": "folder of the data, which has multi30k-en-de/"},
         models="fast-shapes",
         updates={"type": int, "default": UPDATES, "help": "updates of each training"},
         only={"nargs": "+", "choices": SHAPES, "help": f"some shapes; without {TINY} and {FAST} nothing is measured"},
@@ -56,19 +51,17 @@ def main() -> None:
     shapes = options.only or list(SHAPES)
     if options.quick:
         shapes, options.updates = [TINY, FAST], 2
-        options.data = options.out / "data"
-        write_small_data(options.data / "multi30k-en-de")
     runs = trained(options, shapes)
     if not {TINY, FAST} <= {*shapes}:
         return
 
-    lines, references = test_set(options)
+    lines, references = test_set(load_recipe(options.work / "distilled").data)
     searches: list[Search] = list(product(shapes, BEAMS, (0, SHORTLIST)))
     seconds, alone = timed(runs, searches, lines, 2 if options.quick else ROUNDS)
     best = {search: min(PRECISIONS, key=lambda precision: median(seconds[search, precision])) for search in searches}
-    bleu = {
+    scores = {
         search: [
-            quality(translator(runs[search[0], seed], best[search], search), lines, references)
+            bleu(translator(runs[search[0], seed], best[search], search), lines, references)
             for seed in range(1, options.seeds + 1)
         ]
         for search in searches
@@ -82,7 +75,7 @@ def main() -> None:
         return [slow / quick for slow, quick in pairs]
 
     predictions = [
-        check("bleu", [ours - theirs for ours, theirs in zip(bleu[fast], bleu[reference], strict=True)], least=0),
+        check("bleu", [ours - theirs for ours, theirs in zip(scores[fast], scores[reference], strict=True)], least=0),
         check("speed", ratios(seconds), least=4),
         check("alone", ratios(alone), least=3),
     ]
@@ -92,7 +85,7 @@ def main() -> None:
             "beam": beam,
             "shortlist": size,
             "precision": best[shape, beam, size],
-            "bleu": bleu[shape, beam, size],
+            "bleu": scores[shape, beam, size],
             "sentences_per_second": speeds[shape, beam, size],
             "milliseconds_alone": 1000 * median(alone[(shape, beam, size), best[shape, beam, size]]),
         }
@@ -126,31 +119,9 @@ def changes(options: Any, shape: str, seed: int) -> dict[str, Any]:
     return values | (SMALL if options.quick else {})
 
 
-def write_small_data(folder: Path) -> None:
-    """Write sentences of a grammar in place of the data, to see that the script runs."""
-    folder.mkdir(parents=True)
-    files = corpus_files("en-de", split("en-de", train=60, valid=8, test=8, seed=1))
-    for part, name in {"train": "train", "valid": "val", "test": "test_2016_flickr"}.items():
-        for language in ("en", "de"):
-            content = gzip.compress(files[f"{part}.{language}"].encode())
-            (folder / f"{name}.lc.norm.tok.{language}.gz").write_bytes(content)
-
-
-def test_set(options: Any) -> tuple[list[str], list[str]]:
-    """Return the sources and the references of the test set."""
-    data = load_recipe(options.work / "distilled").data
-    pairs = list(read_pairs(data.test, data)) if data.test else []
-    return [pair.source for pair in pairs], [pair.target for pair in pairs]
-
-
 def translator(run: Path, precision: Any, search: Search) -> Translator:
     loaded = heedful.load(run, "cpu", precision, as_=Translator, engine="ctranslate2")
     return loaded.with_options(beam=search[1], shortlist=search[2])
-
-
-def quality(model: Translator, lines: list[str], references: list[str]) -> float:
-    """Return the BLEU of translations; the text is tokenised and lower-cased."""
-    return sacrebleu.corpus_bleu(model.translate(lines), [references], tokenize="none").score
 
 
 Times = dict[tuple[Search, str], list[float]]

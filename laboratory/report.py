@@ -22,6 +22,7 @@ from matplotlib.figure import Figure
 
 from heedful.machine.device import processor
 from heedful.machine.process import usable_cores
+from heedful.tools.reproduce import STUDENT
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -30,7 +31,6 @@ FRAME = tomllib.loads((TEXTS / "frame.toml").read_text(encoding="utf-8"))  # wha
 FOLDERS = {"en": "laboratory", "zh": "zh/laboratory"}  # of the pages, below docs
 RESULTS = FOLDERS["en"]  # where the images and the results of all languages are
 GALLERIES = {"en": "README.md", "zh": "README.zh.md"}
-STUDENT = (math.nan, 12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)  # 97.5 % for 1, 2, ... 9 degrees
 
 
 @dataclass(frozen=True)

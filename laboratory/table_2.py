@@ -13,15 +13,12 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
-import sacrebleu
-from fast_shapes import write_small_data
+from captions import bleu, caption_arguments, test_set
 from models import COLOURS
-from report import RESULTS, ROOT, Prediction, arguments, check, publish
+from report import RESULTS, ROOT, Prediction, check, publish
 
 import heedful
 from heedful.architectures.parameters import count_parameters
-from heedful.config.schema import Recipe
-from heedful.data.readers.corpus import read_pairs
 from heedful.predictors import Translator
 from heedful.tasks import find_task
 from heedful.tools.compare.measure import flops_per_update
@@ -97,16 +94,12 @@ class Outcome:
 
 
 def main() -> None:
-    options = arguments(
+    options = caption_arguments(
         __doc__,
         seeds=4,
-        data={"type": Path, "help": "folder of the data, which has multi30k-en-de/"},
         models="table-2",
         only={"nargs": "+", "choices": SYSTEMS, "help": "some of the systems, in one of several processes"},
     )
-    if options.quick:
-        options.data = options.out / "data"
-        write_small_data(options.data / "multi30k-en-de")
     file = options.out / RESULTS / "table-2-systems.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     for name in options.only or SYSTEMS:
@@ -160,6 +153,7 @@ def measured(name: str, options: Any) -> Outcome:
     }
     lr = min(losses, key=losses.__getitem__)
     runs = [train(f"{name}-{seed}", seed, lr, 1) for seed in range(1, options.seeds + 1)]
+    test = test_set(recipe.data)
     return Outcome(
         system=name,
         parameters=count_parameters(model).total,
@@ -167,17 +161,14 @@ def measured(name: str, options: Any) -> Outcome:
         updates=runs[0].update,
         lr=lr,
         curves=[[(flops * row["update"], row["valid_bleu"]) for row in run.log if "valid_bleu" in row] for run in runs],
-        bleu=[bleu([run], recipe) for run in runs],
-        ensemble=bleu(runs, recipe),
+        bleu=[bleu(translator([run]), *test) for run in runs],
+        ensemble=bleu(translator(runs), *test),
     )
 
 
-def bleu(runs: Sequence[TrainingResult], recipe: Recipe) -> float:
-    """Return the BLEU of one model, or of several as an ensemble, on the tokenised and lower-cased test set."""
-    translator = heedful.load([run.folder for run in runs], "cpu", as_=Translator)
-    pairs = list(read_pairs(recipe.data.test, recipe.data)) if recipe.data.test else []
-    outputs = translator.translate([pair.source for pair in pairs])
-    return sacrebleu.corpus_bleu(outputs, [[pair.target for pair in pairs]], tokenize="none").score
+def translator(runs: Sequence[TrainingResult]) -> Translator:
+    """Load a model or, of several runs, an ensemble."""
+    return heedful.load([run.folder for run in runs], "cpu", as_=Translator)
 
 
 def predictions(outcomes: Mapping[str, Outcome]) -> list[Prediction]:

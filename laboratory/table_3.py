@@ -12,9 +12,9 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
-from fast_shapes import write_small_data
+from captions import caption_arguments
 from models import BLUE, BROWN
-from report import RESULTS, ROOT, Prediction, arguments, check, publish
+from report import RESULTS, ROOT, Prediction, check, publish
 
 import heedful
 from heedful.config.presets import TABLE_3
@@ -49,17 +49,13 @@ class Run(NamedTuple):
 
 
 def main() -> None:
-    options = arguments(
+    options = caption_arguments(
         __doc__,
         seeds=3,
-        data={"type": Path, "help": "folder of the data, which has multi30k-en-de/"},
         models="table-3",
         precision={"default": "float32", "choices": ("float32", "bfloat16"), "help": "the faster one on your machine"},
         only={"nargs": "+", "choices": NAMES, "help": "train some of the rows, in one of several processes"},
     )
-    if options.quick:
-        options.data = options.out / "data"
-        write_small_data(options.data / "multi30k-en-de")
     file = options.out / RESULTS / "table-3-runs.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     for seed in range(1, options.seeds + 1):

@@ -242,9 +242,21 @@ def test_a_worker_does_not_destroy_what_it_inherits(tmp_path):
     gc.disable()
     try:
         Unwanted(tmp_path / "destroyed")
-        assert list(map_ahead(lambda _: gc.isenabled() and gc.collect() >= 0, range(3), 2)) == [True] * 3
+        assert list(map_ahead(lambda _: gc.collect() >= 0, range(3), 2)) == [True] * 3
         assert not (tmp_path / "destroyed").exists()
     finally:
         gc.enable()
     gc.collect()
     assert (tmp_path / "destroyed").read_text() == str(os.getpid())
+
+
+@LINUX
+@pytest.mark.parametrize("collects", [True, False])
+def test_a_worker_collects_garbage_if_its_parent_does(collects):
+    before = gc.isenabled()
+    (gc.enable if collects else gc.disable)()
+    try:
+        assert list(map_ahead(lambda _: gc.isenabled(), range(3), 2)) == [collects] * 3
+        assert gc.isenabled() == collects
+    finally:
+        (gc.enable if before else gc.disable)()

@@ -109,11 +109,18 @@ class Workers(Generic[T, R]):
         self.connections.append(parent_end)
         signals = [number for number in signal.valid_signals() if callable(signal.getsignal(number))]
         parent_connections = self.connections if forks else []
-        process = context.Process(target=serve, args=(function, worker_end, parent_connections, signals), daemon=True)
+        collects = gc.isenabled()
+        arguments = function, worker_end, parent_connections, signals, collects
+        process = context.Process(target=serve, args=arguments, daemon=True)
         # The worker inherits both: no signal can reach it before it ignores them, and it collects no garbage before it
         # has frozen what it inherits.
-        with blocked(signals), no_garbage_collection():
-            process.start()
+        gc.disable()
+        try:
+            with blocked(signals):
+                process.start()
+        finally:
+            if collects:
+                gc.enable()
         self.processes.append(process)
         worker_end.close()
 
@@ -179,17 +186,6 @@ def blocked(signals: Iterable[int]) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-@contextmanager
-def no_garbage_collection() -> Iterator[None]:
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 OPEN: WeakSet[Workers[Any, Any]] = WeakSet()
 
 
@@ -208,13 +204,18 @@ class Failure(NamedTuple):
 
 
 def serve(
-    function: Callable[[T], R], connection: Connection, parent_connections: Sequence[Connection], signals: Sequence[int]
+    function: Callable[[T], R],
+    connection: Connection,
+    parent_connections: Sequence[Connection],
+    signals: Sequence[int],
+    collects: bool,
 ) -> None:
     """Run the loop of a worker: apply the function to each item from a connection, until the other end is closed."""
     # Objects of the parent must not be destroyed here: the destructor of a CTranslate2 model, for example, would wait
     # forever for threads that a forked process does not have.
     gc.freeze()
-    gc.enable()
+    if collects:
+        gc.enable()
     for inherited in parent_connections:
         inherited.close()  # otherwise no worker would notice the end of the parent
     signal.set_wakeup_fd(-1)

@@ -98,7 +98,8 @@ def write(path: Path, text: str) -> None:
 
 
 def write_talks(folder: Path, parts: dict) -> None:
-    """Write text in the format of IWSLT: training talks with tags, and test sets in XML."""
+    """Write text in the files of the data set iwslt14: training talks with tags, and five test sets."""
+    assert set(public_sets()["iwslt14"].files) >= {"train.tags.de-en.de.gz", "TEDX.dev2012.en.gz"}
     for language, side in {"de": "target", "en": "source"}.items():
         texts = {part: [getattr(pair, side).text for pair in pairs] for part, pairs in parts.items()}
         talk = [
@@ -106,8 +107,7 @@ def write_talks(folder: Path, parts: dict) -> None:
         ]
         write(folder / f"train.tags.de-en.{language}.gz", "".join(talk))
         for test in ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012"):
-            segments = "".join(f'<seg id="{n}"> {text} </seg>\n' for n, text in enumerate(texts["test"]))
-            write(folder / f"IWSLT14.{test}.de-en.{language}.xml", f"<title>x</title>\n{segments}")
+            write(folder / f"{test}.{language}.gz", "".join(f"{text}\n" for text in texts["test"]))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -224,10 +224,11 @@ def test_a_compressed_file_in_an_archive_is_decompressed(tmp_path):
     assert (tmp_path / "small/giga.en").read_bytes() == ENGLISH
 
 
-def test_the_sentences_of_a_test_set_in_sgml_are_lines(tmp_path):
+@pytest.mark.parametrize("ending", ["sgm", "xml"])
+def test_the_sentences_of_a_test_set_are_lines(ending, tmp_path):
     sgml = "<doc>\n<seg id='1'>Tom &amp; Jerry </seg>\n<seg id='2'>\nGrüße\n</seg></doc>"
-    content = packed("tar", {"test/a.sgm": sgml.encode()})
-    table = {"a.txt": {"from": "test.tgz#test/a.sgm", "size": 1, "lines": 2}}
+    content = packed("tar", {f"test/a.{ending}": sgml.encode()})
+    table = {"a.txt": {"from": f"test.tgz#test/a.{ending}", "size": 1, "lines": 2}}
     with serving({"test.tgz": content}) as server:
         load(described(server.address, files=table), tmp_path)
         assert (tmp_path / "small/a.txt").read_text(encoding="utf-8") == "Tom & Jerry\nGrüße\n"

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 
 from heedful.metrics.classes import F1Counts
-from heedful.metrics.metric import of_sums
+from heedful.metrics.metric import Metric, mean, of_sums
 
 TOKEN = re.compile(r"\([^\s()]*|\)|[^\s()]+")
 
@@ -34,7 +34,7 @@ def constituents(tree: str) -> tuple[Counter[Constituent], list[str]] | None:
 def bracket_counts(output: str, reference: str) -> F1Counts:
     """Count the labelled constituents that a tree shares with its reference (PARSEVAL, Black et al. 1991).
 
-    A tree that is invalid, or has other words than its reference, has no constituents.
+    An output that is not a tree with the words of its reference has no constituents.
     """
     expected, predicted = constituents(reference), constituents(output)
     total = expected[0].total() if expected else 0
@@ -43,19 +43,11 @@ def bracket_counts(output: str, reference: str) -> F1Counts:
     return F1Counts((predicted[0] & expected[0]).total(), predicted[0].total(), total)
 
 
-def is_invalid(output: str, reference: str) -> bool:
-    """Return True if an output is not a tree with the words of its reference."""
-    expected, predicted = constituents(reference), constituents(output)
-    return predicted is None or (expected is not None and predicted[1] != expected[1])
-
-
 # As in evalb, constituents are summed over all trees before the division.
 BRACKET_F1 = of_sums(
     lambda texts: np.array([bracket_counts(*pair) for pair in texts.pairs()], np.int64),
     lambda correct, predicted, expected: F1Counts(correct, predicted, expected).f1,
 )
-INVALID_TREES = of_sums(
-    lambda texts: np.array([(is_invalid(*pair), 1) for pair in texts.pairs()], np.int64),
-    lambda invalid, trees: invalid / trees,
-    lower_is_better=True,
+INVALID_TREES = Metric(
+    lambda texts: [not bracket_counts(*pair).predicted for pair in texts.pairs()], mean, lower_is_better=True
 )

@@ -198,7 +198,7 @@ def write(data_set: DataSet, files: Sequence[tuple[Path, Mapping[str, str]]], fo
             for member, stream in members(file):
                 if member in names:
                     content = cast("IO[bytes]", gzip.GzipFile(fileobj=stream)) if member.endswith(".gz") else stream
-                    store(segments(stream) if member.endswith(".sgm") else content, folder / names[member])
+                    store(segments(stream) if member.endswith((".sgm", ".xml")) else content, folder / names[member])
         elif data_set.tree:
             for name, source in data_set.tree.folders.items():
                 unpack(file, f"{source}/", folder / name)
@@ -212,7 +212,7 @@ def write(data_set: DataSet, files: Sequence[tuple[Path, Mapping[str, str]]], fo
 
 
 def segments(stream: IO[bytes]) -> BytesIO:
-    """Return the sentences of a test set in WMT's SGML, one per line."""
+    """Return the sentences of a test set in WMT's SGML or XML, one per line."""
     texts = SEGMENT.findall(stream.read().decode("utf-8"))
     return BytesIO("".join(f"{' '.join(html.unescape(text).split())}\n" for text in texts).encode())
 

@@ -1,4 +1,8 @@
-"""Scenes in English: agreement, do-support, questions, "a" or "an", "who" or "that"."""
+"""Scenes in English: agreement, do-support, questions, "a" or "an", "who" or "that".
+
+A sentence is built as a constituency tree in brackets, such as (S (NP the cat) (VP is sleeping) .). Labels are those of
+the Penn Treebank (Marcus et al. 1993), with fewer kinds of phrases; adverbials of time are ADVP.
+"""
 
 from heedful.corpora.scenes.sentence import Word, time_words
 from heedful.corpora.scenes.tree import Clause, Gap, Nominal, Pair, Phrase, Place, Pronoun, Question, Scene
@@ -6,41 +10,68 @@ from heedful.corpora.scenes.tree import Clause, Gap, Nominal, Pair, Phrase, Plac
 SPACE = " "
 ATTACHED = ".?,"  # texts of words that follow the word before them without a space
 
+CLOSE = Word(")", "bracket")
 OBJECT_FORMS = {"I": "me", "we": "us", "he": "him", "she": "her", "it": "it", "they": "them"}
 
 
 def realise(scene: Scene) -> list[Word]:
-    words = _clause(scene.main)
-    if scene.second is not None:
-        words = _joined(scene, words, _clause(scene.second))
-    return [*words, Word("?" if scene.main.asked else ".", "punctuation", ((scene, "end"),))]
+    return [word for word in tree(scene) if word.role != "bracket"]
 
 
-def _joined(scene: Scene, main: list[Word], second: list[Word]) -> list[Word]:
+def tree(scene: Scene) -> list[Word]:
+    """Express a scene as the words of a sentence with the brackets of its constituents."""
+    end = Word("?" if scene.main.asked else ".", "punctuation", ((scene, "end"),))
+    main = _clause(scene.main)
+    if scene.second is None:
+        return [*main[:-1], end, CLOSE]
     link = Word(scene.link, "conjunction", ((scene, "link"),))
     comma = Word(",", "punctuation", ((scene, "comma"),))
-    if scene.second_first:
-        return [link, *second, comma, *main]
+    second = _clause(scene.second)
+    if scene.link == "and":
+        return _bracket("S", [*main, link, *second, end])
     if scene.link == "but":
-        return [*main, comma, link, *second]
-    return [*main, link, *second]
+        return _bracket("S", [*main, comma, link, *second, end])
+    subordinate = _bracket("SBAR", [link, *second])
+    return _bracket("S", [*subordinate, comma, *main, end] if scene.second_first else [*main, *subordinate, end])
+
+
+def _bracket(label: str, words: list[Word]) -> list[Word]:
+    """Put words in brackets; no words remain no words."""
+    return [Word(f"({label}", "bracket"), *words, CLOSE] if words else []
 
 
 def _clause(clause: Clause) -> list[Word]:
-    subject = nominal(clause.subject, "subject")
-    finite, *rest = verbs(clause)
+    subject = _nominal(clause.subject, "subject")
+    finite, *rest = _verbs(clause)
     if clause.voice == "existential":
-        return [Word("there", "particle", ((clause, "verb"),)), finite, *rest, *subject, *_place(clause.place)]
-    early, late = times(clause)
-    inverted = clause.asked and not isinstance(clause.subject, Question)
-    core = [finite, *subject, *early, *rest] if inverted else [*subject, *early, finite, *rest]
-    if clause.time_first:
-        return [*late, *core, *_complements(clause)]
-    return [*_front(clause), *core, *_complements(clause), *late]
+        there = _bracket("NP", [Word("there", "particle", ((clause, "verb"),))])
+        return _bracket("S", [*there, *_bracket("VP", [finite, *rest, *subject, *_place(clause.place)])])
+    early, late = (_bracket("ADVP", words) for words in _times(clause))
+    first, last = (late, []) if clause.time_first else ([], late)
+    complements = [*_complements(clause), *last]
+    if isinstance(clause.subject, Question):
+        return _bracket("SBARQ", [*subject, *early, *_bracket("VP", [finite, *rest, *complements])])
+    if clause.asked:
+        # In "is the key on the table", no verb is left for a verb phrase.
+        predicate = _bracket("VP", [*rest, *complements]) if rest else complements
+        question = _bracket("SQ", [finite, *subject, *early, *predicate])
+        front = _question_word(clause)
+        return _bracket("SBARQ", [*front, *question]) if front else question
+    statement = _bracket("S", [*first, *subject, *early, *_bracket("VP", [finite, *rest, *complements])])
+    front = _bracket("WHNP", _relative_pronoun(clause))
+    return _bracket("SBAR", [*front, *statement]) if front else statement
 
 
-def relativizer(clause: Clause) -> list[Word]:
-    """Return the relative pronoun of a relative clause, and no words for any other clause."""
+def _question_word(clause: Clause) -> list[Word]:
+    """Return the question word at the beginning of a clause, unless it is the subject."""
+    if isinstance(clause.object, Question):
+        return _nominal(clause.object, "object")
+    if clause.place is not None and isinstance(clause.place.phrase, Question):
+        return _nominal(clause.place.phrase, "place")
+    return []
+
+
+def _relative_pronoun(clause: Clause) -> list[Word]:
     for slot in (clause.subject, clause.object):
         if isinstance(slot, Gap):
             human = slot is clause.subject and "person" in slot.phrase.noun.kinds
@@ -48,29 +79,19 @@ def relativizer(clause: Clause) -> list[Word]:
     return []
 
 
-def _front(clause: Clause) -> list[Word]:
-    """Return the beginning of a clause: a relative pronoun, or a question word that is not the subject."""
-    if pronoun := relativizer(clause):
-        return pronoun
-    if isinstance(clause.object, Question):
-        return nominal(clause.object, "object")
-    if clause.place is not None and isinstance(clause.place.phrase, Question):
-        return nominal(clause.place.phrase, "place")
-    return []
-
-
 def _complements(clause: Clause) -> list[Word]:
     words: list[Word] = []
     if clause.recipient is not None:
-        words += nominal(clause.recipient, "recipient")
+        words += _nominal(clause.recipient, "recipient")
     if clause.object is not None and not isinstance(clause.object, Question):
-        words += nominal(clause.object, "object")
+        words += _nominal(clause.object, "object")
     words += _predicate(clause)
     if clause.agent is not None:
-        words += [Word("by", "preposition", ((clause, "agent"),)), *nominal(clause.agent, "agent")]
+        by = Word("by", "preposition", ((clause, "agent"),))
+        words += _bracket("PP", [by, *_nominal(clause.agent, "agent")])
     words += _place(clause.place) + _place(clause.goal)
     if clause.content is not None:
-        words += [Word("that", "conjunction", ((clause, "that"),)), *_clause(clause.content)]
+        words += _bracket("SBAR", [Word("that", "conjunction", ((clause, "that"),)), *_clause(clause.content)])
     return words
 
 
@@ -79,20 +100,20 @@ def _predicate(clause: Clause) -> list[Word]:
         return []
     links = ((clause, "predicate"),)
     if clause.standard is None:
-        return [Word(clause.predicate.english, "predicate", links)]
+        return _bracket("ADJP", [Word(clause.predicate.english, "predicate", links)])
     more = [Word(text, "predicate", links) for text in clause.predicate.english_more]
     than = Word("than", "conjunction", ((clause, "than"),))
-    return [*more, than, *nominal(clause.standard, "standard")]
+    return _bracket("ADJP", [*more, *_bracket("PP", [than, *_nominal(clause.standard, "standard")])])
 
 
 def _place(place: Place | None) -> list[Word]:
     if place is None or isinstance(place.phrase, Question):
         return []
     words = [Word(text, "preposition", ((place, "preposition"),)) for text in place.relation.english]
-    return [*words, *nominal(place.phrase, "place")]
+    return _bracket("PP", [*words, *_nominal(place.phrase, "place")])
 
 
-def times(clause: Clause) -> tuple[list[Word], list[Word]]:
+def _times(clause: Clause) -> tuple[list[Word], list[Word]]:
     """Return the adverb before the verb, and the time at the end or the front of the clause."""
     if clause.tense == "perfect" and clause.negated:
         return [], [Word("yet", "time", ((clause, "yet"),))]
@@ -102,7 +123,7 @@ def times(clause: Clause) -> tuple[list[Word], list[Word]]:
     return (words, []) if "early" in clause.time.tenses else ([], words)
 
 
-def verbs(clause: Clause) -> list[Word]:
+def _verbs(clause: Clause) -> list[Word]:
     """Return the verb with its negation, its auxiliaries and its particle, the finite one first."""
     finite, *rest = _verb_forms(clause)
     if clause.negated and finite.text == "can":
@@ -154,38 +175,36 @@ def _be(clause: Clause, third: bool) -> str:
     return "is" if third else "are" if clause.subject.plural else "am"
 
 
-def nominal(item: Nominal, role: str) -> list[Word]:
+def _nominal(item: Nominal, role: str) -> list[Word]:
     """Express a noun phrase in English, with the role of its noun; a gap has no words."""
     if isinstance(item, Phrase):
         return _phrase(item, role)
     if isinstance(item, Pronoun):
         one, several = ("I", "we") if item.noun is None else (item.noun.pronoun, "they")
         form = several if item.plural else one
-        return [Word(form if role == "subject" else OBJECT_FORMS[form], role, ((item, "noun"),))]
+        text = form if role == "subject" else OBJECT_FORMS[form]
+        return _bracket("NP", [Word(text, role, ((item, "noun"),))])
     if isinstance(item, Pair):
         link = Word("and", "conjunction", ((item, "and"),))
-        return [*_phrase(item.first, role), link, *_phrase(item.second, role)]
-    return [Word(item.word, role, ((item, "noun"),))] if isinstance(item, Question) else []
+        return _bracket("NP", [*_phrase(item.first, role), link, *_phrase(item.second, role)])
+    if isinstance(item, Question):
+        return _bracket("WHADVP" if item.word == "where" else "WHNP", [Word(item.word, role, ((item, "noun"),))])
+    return []
 
 
 def _phrase(phrase: Phrase, role: str) -> list[Word]:
-    words = phrase_without_clause(phrase, role)
-    return words if phrase.relative is None else [*words, *_clause(phrase.relative)]
-
-
-def phrase_without_clause(phrase: Phrase, role: str) -> list[Word]:
-    words: list[Word] = []
+    words = [Word(phrase.noun.english[phrase.plural], role, ((phrase, "noun"),))]
     if phrase.adjective is not None:
-        words.append(Word(phrase.adjective.english, "adjective", ((phrase, "adjective"),)))
-    words.append(Word(phrase.noun.english[phrase.plural], role, ((phrase, "noun"),)))
-    return [*determiner(phrase, words[0].text), *words]
+        words = [Word(phrase.adjective.english, "adjective", ((phrase, "adjective"),)), *words]
+    noun_phrase = _bracket("NP", [*_determiner(phrase, words[0].text), *words])
+    return noun_phrase if phrase.relative is None else _bracket("NP", [*noun_phrase, *_clause(phrase.relative)])
 
 
-def determiner(phrase: Phrase, following: str) -> list[Word]:
+def _determiner(phrase: Phrase, following: str) -> list[Word]:
     if phrase.owner is not None:
-        *words, owner = _phrase(phrase.owner, "possessor")
+        *words, owner, close = _phrase(phrase.owner, "possessor")
         suffix = "'" if phrase.owner.plural and owner.text.endswith("s") else "'s"
-        return [*words, Word(owner.text + suffix, owner.role, (*owner.links, (phrase, "owner")))]
+        return [*words, Word(owner.text + suffix, owner.role, (*owner.links, (phrase, "owner"))), close]
     text = phrase.determiner
     if text == "a" and following[0] in "aeiou":
         text = "an"
