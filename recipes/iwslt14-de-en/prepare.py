@@ -1,14 +1,14 @@
 """Write the sentence pairs of IWSLT 2014 in a training, a validation and a test part.
 
-python prepare.py DATA/iwslt14 DATA/iwslt14-de-en
+python prepare.py DATA/iwslt14
 
 As in fairseq's script of 2017, the text is lower-cased, every 23rd training pair is for validation, and five sets of
 talks are the test set. Titles and descriptions of the training talks stay in, but no other facts about them.
 """
 
+import argparse
 import gzip
 import re
-import sys
 from pathlib import Path
 
 LANGUAGES = "de", "en"
@@ -17,8 +17,12 @@ TEXT_TAG = re.compile(r"</?(title|description)>")
 EVERY = 23
 
 
-def main(folder: Path, out: Path) -> None:
-    out.mkdir(parents=True)
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="folder of the data set iwslt14, to which the parts are written")
+    folder = parser.parse_args().folder
+    if not folder.is_dir():
+        parser.error(f"{folder}: no such folder; download it with `heedful data iwslt14 --out {folder.parent}`")
     for language in LANGUAGES:
         training = talks(folder / f"train.tags.de-en.{language}.gz")
         parts = {
@@ -28,7 +32,7 @@ def main(folder: Path, out: Path) -> None:
         }
         for name, texts in parts.items():
             content = "".join(f"{text.lower()}\n" for text in texts)
-            (out / f"{name}.{language}.gz").write_bytes(gzip.compress(content.encode(), mtime=0))
+            (folder / f"{name}.{language}.gz").write_bytes(gzip.compress(content.encode(), mtime=0))
 
 
 def talks(path: Path) -> list[str]:
@@ -42,4 +46,4 @@ def lines(path: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))
+    main()

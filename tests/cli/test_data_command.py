@@ -27,3 +27,12 @@ def test_nothing_is_downloaded_without_a_name():
 def test_a_mirror_is_a_web_address(tmp_path):
     with pytest.raises(InputError, match=r"--mirror files/: is not an address"):
         invoke("data", "sst2", "--out", tmp_path, "--mirror", "files/")
+
+
+def test_an_estimated_size_is_marked_in_the_list():
+    lines = invoke("data", "--list").output.splitlines()
+    sizes = {line.split()[0]: line.split()[1] for line in lines if not line.startswith(" ")}
+    for name, each in public_sets().items():
+        assert sizes[name].startswith("~") == each.is_estimated
+    assert not public_sets()["sst2"].is_estimated
+    assert public_sets()["wmt14-en-fr"].is_estimated

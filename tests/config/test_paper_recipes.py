@@ -117,7 +117,7 @@ def test_a_recipe_of_a_paper_runs_from_its_files_to_translations(name: str, tmp_
     if name.startswith("iwslt14"):
         write_talks(tmp_path / "iwslt14", parts)
         script = RECIPES / "iwslt14-de-en/prepare.py"
-        subprocess.run([sys.executable, script, tmp_path / "iwslt14", tmp_path / "iwslt14-de-en"], check=True)
+        subprocess.run([sys.executable, script, tmp_path / "iwslt14"], check=True)
     else:
         count = len(recipe.data.train)
         pairs = [*(parts["train"][number::count] for number in range(count)), parts["valid"], parts["test"]]
@@ -133,11 +133,18 @@ def test_a_recipe_of_a_paper_runs_from_its_files_to_translations(name: str, tmp_
 def test_talks_are_split_as_in_the_script_of_fairseq(tmp_path: Path) -> None:
     write_talks(tmp_path / "iwslt14", split("en-de", train=46, valid=1, test=3, seed=1))
     script = RECIPES / "iwslt14-de-en/prepare.py"
-    subprocess.run([sys.executable, script, tmp_path / "iwslt14", tmp_path / "out"], check=True)
+    subprocess.run([sys.executable, script, tmp_path / "iwslt14"], check=True)
     texts = {
-        part: gzip.decompress((tmp_path / f"out/{part}.en.gz").read_bytes()).decode().splitlines()
+        part: gzip.decompress((tmp_path / f"iwslt14/{part}.en.gz").read_bytes()).decode().splitlines()
         for part in ("train", "valid", "test")
     }
     assert {part: len(lines) for part, lines in texts.items()} == {"train": 88, "valid": 4, "test": 15}  # 46 titles
     assert "a talk" in texts["train"]
     assert not any("<" in line or line != line.lower() for lines in texts.values() for line in lines)
+
+
+def test_talks_that_are_not_there_are_named_with_the_command_that_downloads_them(tmp_path: Path) -> None:
+    script = RECIPES / "iwslt14-de-en/prepare.py"
+    result = subprocess.run([sys.executable, script, tmp_path / "iwslt14"], capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert f"heedful data iwslt14 --out {tmp_path}" in result.stderr

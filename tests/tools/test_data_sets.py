@@ -195,7 +195,7 @@ def test_a_folder_with_something_else_is_left_alone(small, tmp_path):
 
 
 def test_a_full_disk_is_an_error_with_a_remedy(small, tmp_path, monkeypatch):
-    def full(stream, path):
+    def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(data_sets, "store", full)

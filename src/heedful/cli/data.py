@@ -37,11 +37,11 @@ def data(
 
     sets = public_sets()
     if list_sets:
-        width = max(map(len, sets))
-        for data_set in sets.values():
-            size = f"{data_set.size / 1e6:,.1f} MB"
-            typer.echo(f"{data_set.name:{width}}  {size:>8}  {data_set.content}")
-            typer.echo(f"{'':{width}}            licence: {data_set.licence}; {data_set.citation}")
+        sizes = {name: f"{'~' * each.is_estimated}{each.size / 1e6:,.1f} MB" for name, each in sets.items()}
+        width, size_width = max(map(len, sets)), max(map(len, sizes.values()))
+        for name, each in sets.items():
+            typer.echo(f"{name:{width}}  {sizes[name]:>{size_width}}  {each.content}")
+            typer.echo(f"{'':{width}}  {'':{size_width}}  licence: {each.licence}; {each.citation}")
         return
     if not names:
         raise InputError("name one or more data sets, such as `heedful data multi30k-en-de`; --list shows all of them")

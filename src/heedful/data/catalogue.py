@@ -58,6 +58,11 @@ class DataSet:
         whole = self.tree or self.pairs
         return whole.size if whole else sum(file.size for file in self.files.values())
 
+    @property
+    def is_estimated(self) -> bool:
+        """True if the size is an estimate, because the content of the files is not known here."""
+        return self.pairs is not None or any(file.sha256 is None for file in self.files.values())
+
 
 @cache
 def public_sets() -> Mapping[str, DataSet]:

@@ -9,11 +9,11 @@ import hashlib
 import html
 import http.client
 import re
-import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import date
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -70,7 +70,8 @@ def fetch(data_set: DataSet, out: Path, mirror: str | None, progress: ProgressRe
         ]
         with atomic_folder(folder, UNFLUSHED) as writer:
             try:
-                write(data_set, files, writer.path)
+                progress.begin("bytes written", None)
+                write(data_set, files, writer.path, progress.advance)
                 (writer.path / NOTE).write_text(note(data_set, mirror), encoding="utf-8")
             except DAMAGE as error:
                 remove(UNFLUSHED, downloads)  # what would be resumed is wrong
@@ -184,8 +185,15 @@ def received(answer: Any) -> bytes:
         raise ConnectionLost(str(error) or type(error).__name__) from error
 
 
-def write(data_set: DataSet, files: Sequence[tuple[Path, Mapping[str, str]]], folder: Path) -> None:
+def write(
+    data_set: DataSet,
+    files: Sequence[tuple[Path, Mapping[str, str]]],
+    folder: Path,
+    done: Callable[[int], object] = lambda _: None,
+) -> None:
     """Write a data set from its downloaded files, each with the names of its parts in the data set.
+
+    `done` is called with numbers of bytes, before compression, that have been written.
 
     Raises:
         DifferentContent: The data set does not have the expected content.
@@ -193,15 +201,17 @@ def write(data_set: DataSet, files: Sequence[tuple[Path, Mapping[str, str]]], fo
     for file, names in files:
         if "" in names:
             with file.open("rb") as stream:
-                store(decompressed(stream, file), folder / names[""])
+                store(decompressed(stream, file), folder / names[""], done)
         elif names:
             for member, stream in members(file):
                 if member in names:
                     content = cast("IO[bytes]", gzip.GzipFile(fileobj=stream)) if member.endswith(".gz") else stream
-                    store(segments(stream) if member.endswith((".sgm", ".xml")) else content, folder / names[member])
+                    store(
+                        segments(stream) if member.endswith((".sgm", ".xml")) else content, folder / names[member], done
+                    )
         elif data_set.tree:
             for name, source in data_set.tree.folders.items():
-                unpack(file, f"{source}/", folder / name)
+                unpack(file, f"{source}/", folder / name, done)
         elif data_set.pairs:
             tables = [stream.read() for member, stream in members(file) if member == data_set.pairs.table]
             if not tables:
@@ -217,7 +227,7 @@ def segments(stream: IO[bytes]) -> BytesIO:
     return BytesIO("".join(f"{' '.join(html.unescape(text).split())}\n" for text in texts).encode())
 
 
-def unpack(archive: Path, prefix: str, folder: Path) -> None:
+def unpack(archive: Path, prefix: str, folder: Path, done: Callable[[int], object]) -> None:
     """Write the files of an archive whose names begin with `prefix` to a folder."""
     for member, stream in members(archive):
         if member.startswith(prefix):
@@ -225,7 +235,7 @@ def unpack(archive: Path, prefix: str, folder: Path) -> None:
             if not path.resolve().is_relative_to(folder.resolve()):
                 raise DifferentContent(f"{member} would be outside its folder")
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(stream.read())
+            done(path.write_bytes(stream.read()))
 
 
 def members(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
@@ -244,16 +254,17 @@ def members(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
                     yield member.name, stream
 
 
-def store(content: IO[bytes], path: Path) -> None:
+def store(content: IO[bytes], path: Path, done: Callable[[int], object] = lambda _: None) -> None:
     """Write a file, compressed if its name ends in .gz."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
-        if path.suffix == ".gz":
-            # Without a name and a time, the same content gives the same bytes.
-            with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as stream:
-                shutil.copyfileobj(content, stream, CHUNK)
-        else:
-            shutil.copyfileobj(content, file, CHUNK)
+        compresses = path.suffix == ".gz"
+        # Without a name and a time, the same content gives the same bytes.
+        with (
+            gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) if compresses else nullcontext(file) as stream
+        ):
+            while chunk := content.read(CHUNK):
+                done(stream.write(chunk))
 
 
 def write_pairs(pairs: Pairs, lines: Iterable[str], folder: Path) -> None:
