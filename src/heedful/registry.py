@@ -182,6 +182,7 @@ METRICS: Registry[Any] = Registry(
         "texts.rouge1": "heedful.metrics.texts:ROUGE_1",
         "texts.rouge2": "heedful.metrics.texts:ROUGE_2",
         "texts.rougeL": "heedful.metrics.texts:ROUGE_L",
+        "texts.sentence_f1": "heedful.metrics.texts:SENTENCE_F1",
         "texts.distinct_1": "heedful.metrics.texts:DISTINCT_1",
         "texts.distinct_2": "heedful.metrics.texts:DISTINCT_2",
         "texts.wer": "heedful.metrics.texts:WER",

@@ -119,27 +119,40 @@ def stories(
         tuple[int, int],
         typer.Option(min=2, metavar="MIN MAX", help="Minimum and maximum number of sentences in a story."),
     ] = (4, 9),
+    facts: Annotated[
+        bool,
+        typer.Option(
+            "--facts", help="Write tables with a summary of each story and a dialogue about it, for such tasks."
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(help="Random seed; a different seed gives different stories.")] = 1,
 ) -> None:
     """Generate short stories from the grammar of `scenes`: documents to train a language model or BERT on.
 
     The sentences of a story are about the same few people and things; each
-    story is a paragraph. The same command always writes the same files. No
-    training story is in the validation or test set, whatever the seed.
+    story is a paragraph. With --facts, each is a row of a table in JSON Lines,
+    with a summary and a dialogue of questions and answers, which the grammar
+    knows. The same command always writes the same files. No training story is in
+    the validation or test set, whatever the seed.
     """
-    from heedful.corpora.scenes.stories import check_language, split_stories, story_files
+    from heedful.corpora.scenes.stories import express, fact_files, split_stories, story_files
 
-    check_language(language)
     fewest, most = sentences
     if fewest > most:
         raise InputError(f"--sentences {fewest} {most}: give the smaller number first")
-    reject_other_files(out, story_files(language, dict.fromkeys(PARTS, ())), "stories")
+    files = fact_files if facts else story_files
+    reject_other_files(out, files(language, dict.fromkeys(PARTS, ())), "stories")
     with show_progress("writing stories", "stories", train + valid + test) as progress:
-        parts = split_stories(language, train, valid, test, seed, range(fewest, most + 1), progress.advance)
-    write_corpus(out, {name: text.encode for name, text in story_files(language, parts).items()})
+        parts = split_stories(train, valid, test, seed, range(fewest, most + 1), progress.advance)
+    write_corpus(out, {name: text.encode for name, text in files(language, parts).items()})
     typer.echo(f"{out}: {counted(train, 'stories')} to train on, {valid:,} for validation, {test:,} for test, such as")
-    typer.echo("".join(f"  {sentence}\n" for sentence in parts["test"][0]), nl=False)
-    typer.echo(f"next:\n  {shlex.join(['heedful', 'init', str(out)])}")
+    typer.echo("".join(f"  {sentence}\n" for sentence in express(language, parts["test"][0])), nl=False)
+    command = ["heedful", "init", str(out)]
+    if facts:
+        columns = ["--task", "summarisation", "--source-field", "story", "--target-field", "summary"]
+        typer.echo(f"next:\n  for summaries: {shlex.join([*command, *columns])}\n  for dialogue: {shlex.join(command)}")
+        return
+    typer.echo(f"next:\n  {shlex.join(command)}")
     typer.echo('for a language model that writes whole stories, set documents = "paragraph" under [data] in its recipe')
 
 

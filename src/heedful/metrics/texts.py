@@ -23,6 +23,7 @@ from heedful.metrics.metric import Metric, Outputs, of_sums, per_example
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 TOKEN = re.compile(rf"[{HAN}]|[^\W_{HAN}]+")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*")
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,12 @@ def rouge_lsum(summary: str, reference: str) -> F1Counts:
     return F1Counts((shared & summary_total & reference_total).total(), summary_total.total(), reference_total.total())
 
 
+def sentence_counts(output: str, reference: str) -> F1Counts:
+    """Count the sentences that a text shares with its reference, in any order; a repeated one counts as often."""
+    shared, total = (Counter(SENTENCE_END.split(text.strip())) for text in (output, reference))
+    return F1Counts((shared & total).total(), shared.total(), total.total())
+
+
 def distinct_n(texts: Iterable[str], n: int) -> float:
     """Return distinct-n, the number of distinct n-grams in all texts divided by the number of tokens (Li et al. 2016).
 
@@ -189,5 +196,9 @@ CER = of_sums(lambda texts: character_errors(*texts.compared), error_rate, lower
 ROUGE_1 = per_example(lambda texts: [rouge_n(output, reference, 1).f1 for output, reference in texts.pairs()])
 ROUGE_2 = per_example(lambda texts: [rouge_n(output, reference, 2).f1 for output, reference in texts.pairs()])
 ROUGE_L = per_example(lambda texts: [rouge_l(*pair).f1 for pair in texts.pairs()])
+SENTENCE_F1 = of_sums(
+    lambda texts: np.array([sentence_counts(*pair) for pair in texts.pairs()], np.int64),
+    lambda shared, predicted, expected: F1Counts(shared, predicted, expected).f1,
+)
 DISTINCT_1 = Metric(lambda texts: distinct_n(texts.compared[0], 1), resampled=False)
 DISTINCT_2 = Metric(lambda texts: distinct_n(texts.compared[0], 2), resampled=False)

@@ -1,13 +1,19 @@
-"""Stories: an endless corpus of texts for GPT and BERT, each a sequence of scenes about one small cast."""
+"""Stories: an endless corpus of texts, each a sequence of scenes about one small cast.
+
+GPT and BERT can be trained on the texts; their summaries and dialogues about them (`facts`) are for encoder-decoders.
+"""
 
 import itertools
+import json
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from typing import Any
 
 from heedful.corpora.scenes import chinese, english, german, grammar
 from heedful.corpora.scenes.author import ANY, LANDMARKS, LIVING, PEOPLE, PLACES, QUALITIES, TIMES_OF, Author, W
 from heedful.corpora.scenes.corpus import divide
+from heedful.corpora.scenes.facts import dialogue, summary
 from heedful.corpora.scenes.lexicon import Adjective, Noun, Verb, nouns_of
 from heedful.corpora.scenes.sentence import sentence
 from heedful.corpora.scenes.tree import Clause, Nominal, Phrase, Pronoun, Scene
@@ -149,6 +155,7 @@ def _clauses(scene: Scene) -> list[Clause]:
 
 
 LANGUAGES = {"en": english, "de": german, "zh": chinese}
+YES_NO = {"en": ("Yes.", "No."), "de": ("Ja.", "Nein."), "zh": ("是的。", "不是。")}
 SENTENCES = range(4, 10)
 
 
@@ -165,29 +172,52 @@ def stories(
 
 
 def split_stories(
-    language: str,
     train: int,
     valid: int,
     test: int,
     seed: int,
     sentences: Sequence[int] = SENTENCES,
     done: Callable[[int], object] = lambda _: None,
-) -> dict[str, list[list[str]]]:
-    """Generate distinct stories for training, validation and testing; for `done` see `divide`.
+) -> dict[str, list[list[Scene]]]:
+    """Generate distinct stories, as scenes, for training, validation and testing; for `done` see `divide`.
 
     `sentences` are the possible lengths of stories.
     """
-    check_language(language)
     drafts = (story(seed, index, sentences) for index in itertools.count())
     sizes = {"train": train, "valid": valid, "test": test}
-    parts = divide(drafts, lambda scenes: " ".join(express("en", scenes)), sizes, done)
-    return {part: [express(language, scenes) for scenes in texts] for part, texts in parts.items()}
+    return divide(drafts, lambda scenes: " ".join(express("en", scenes)), sizes, done)
 
 
-def story_files(language: str, parts: Mapping[str, Sequence[Sequence[str]]]) -> dict[str, str]:
+def story_files(language: str, parts: Mapping[str, Sequence[Sequence[Scene]]]) -> dict[str, str]:
     """Return the contents of text files by name, such as "train.txt": one line per story, separated by blank lines."""
-    space = LANGUAGES[language].SPACE
-    return {f"{part}.txt": "\n".join(space.join(story) + "\n" for story in texts) for part, texts in parts.items()}
+    check_language(language)
+    return {f"{part}.txt": "\n".join(_text(language, each) + "\n" for each in drafts) for part, drafts in parts.items()}
+
+
+def fact_files(language: str, parts: Mapping[str, Sequence[Sequence[Scene]]]) -> dict[str, str]:
+    """Return the contents of tables by name, such as "train.jsonl": each row has a story, its summary and a dialogue.
+
+    The dialogue is a list of messages that begins with the story.
+    """
+    check_language(language)
+    return {
+        f"{part}.jsonl": "".join(json.dumps(_row(language, each), ensure_ascii=False) + "\n" for each in drafts)
+        for part, drafts in parts.items()
+    }
+
+
+def _row(language: str, scenes: Sequence[Scene]) -> dict[str, Any]:
+    story_text = _text(language, scenes)
+    messages = [{"role": "user", "content": story_text}]
+    for question, answer in dialogue(scenes, seed=_text("en", scenes)):
+        reply = YES_NO[language][not answer] if isinstance(answer, bool) else _text(language, [answer])
+        messages.append({"role": "user", "content": _text(language, [question])})
+        messages.append({"role": "assistant", "content": reply})
+    return {"story": story_text, "summary": _text(language, summary(scenes)), "dialogue": messages}
+
+
+def _text(language: str, scenes: Sequence[Scene]) -> str:
+    return LANGUAGES[language].SPACE.join(express(language, scenes))
 
 
 def story(seed: int, index: int, sentences: Sequence[int] = SENTENCES) -> list[Scene]:
