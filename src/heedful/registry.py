@@ -188,6 +188,7 @@ METRICS: Registry[Any] = Registry(
         "texts.wer": "heedful.metrics.texts:WER",
         "texts.cer": "heedful.metrics.texts:CER",
         "texts.bracket_f1": "heedful.metrics.trees:BRACKET_F1",
+        "texts.passes_tests": "heedful.metrics.programs:PASSES_TESTS",
         "texts.invalid_trees": "heedful.metrics.trees:INVALID_TREES",
         "classes.accuracy": "heedful.metrics.classes:ACCURACY",
         "classes.macro_f1": "heedful.metrics.classes:MACRO_F1",

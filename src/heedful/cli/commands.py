@@ -113,6 +113,10 @@ TABLE = {
         "corpora:stories",
         "Generate short stories from the grammar of `scenes`: documents to train a language model or BERT on.",
     ),
+    "functions": Entry(
+        "corpora:functions",
+        "Generate descriptions of small Python functions, each with its code, to train a model that writes code.",
+    ),
     "shapes": Entry(
         "corpora:shapes",
         "Generate a corpus of images of one to three shapes, each with one correct caption in English, German and "

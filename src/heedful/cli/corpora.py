@@ -1,6 +1,7 @@
-"""`heedful scenes`, `heedful stories` and `heedful shapes`: synthetic corpora."""
+"""`heedful scenes`, `heedful stories`, `heedful functions` and `heedful shapes`: synthetic corpora."""
 
 import shlex
+import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -154,6 +155,37 @@ def stories(
         return
     typer.echo(f"next:\n  {shlex.join(command)}")
     typer.echo('for a language model that writes whole stories, set documents = "paragraph" under [data] in its recipe')
+
+
+def functions(
+    out: Out,
+    train: Annotated[int, typer.Option(min=1, max=MAX_PAIRS, help="Functions for training.")] = 20_000,
+    valid: Annotated[int, typer.Option(min=1, max=MAX_HELD_OUT_PAIRS, help="Functions for validation.")] = 500,
+    test: Annotated[int, typer.Option(min=1, max=MAX_HELD_OUT_PAIRS, help="Functions for the test set.")] = 500,
+    seed: Annotated[int, typer.Option(help="Random seed; a different seed gives different functions.")] = 1,
+) -> None:
+    """Generate descriptions of small Python functions, each with its code, to train a model that writes code.
+
+    The metric passes_tests runs what the model writes, in a process with
+    limits, and compares its results with those of the code. The same command
+    always writes the same files. No function for training is in the validation
+    or test set, whatever the seed.
+    """
+    from heedful.corpora.functions import function_files, split
+
+    reject_other_files(out, function_files(dict.fromkeys(PARTS, ())), "functions")
+    with show_progress("writing functions", "functions", train + valid + test) as progress:
+        parts = split(train, valid, test, seed, progress.advance)
+    write_corpus(out, {name: text.encode for name, text in function_files(parts).items()})
+    sample = parts["test"][0]
+    typer.echo(
+        f"{out}: {counted(train, 'functions')} to train on, {valid:,} for validation, {test:,} for test, such as"
+    )
+    typer.echo(textwrap.indent(f"{sample.description}\n{sample.code}", "  "))
+    command = ["heedful", "init", str(out), "--task", "text_to_text"]
+    columns = ["--source-field", "description", "--target-field", "code"]
+    typer.echo(f"next:\n  {shlex.join([*command, *columns])}")
+    typer.echo('to test what the model writes, set metrics = ["passes_tests"] under [evaluate] in its recipe')
 
 
 # Of 1,442,232 captions, 1 in 16 is held out for validation, and 1 in 16 for test.
