@@ -169,6 +169,8 @@ CASES = {
     "heedful stories fr --out stories": (2, "'fr'"),
     "heedful stories --sentences 9 4 --out stories": (2, "--sentences 9 4"),
     "heedful stories --out full --train 1 --valid 1 --test 1": (2, "full"),
+    "heedful stories --facts --out full --train 1 --valid 1 --test 1": (2, "full"),
+    "heedful functions --out full --train 1 --valid 1 --test 1": (2, "full"),
     "heedful shapes --out full --train 1 --valid 1 --test 1": (2, "full"),
     "heedful shapes --out out --speak fr": (2, "--speak fr"),
     "heedful shapes --out out --test 1000000": (2, "--test"),

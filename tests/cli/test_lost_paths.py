@@ -151,6 +151,7 @@ USES: dict[tuple[str, str], tuple[str, dict[str, str]]] = {  # by command and pa
     ("reproduce", "out"): ("recipes/fr --out {}", OUT_FOLDER),
     ("scenes", "out"): ("en-de --out {}", OUT_FOLDER),
     ("stories", "out"): ("--out {}", OUT_FOLDER),
+    ("functions", "out"): ("--out {}", OUT_FOLDER),
     ("shapes", "out"): ("--out {}", OUT_FOLDER),
     ("tokenizer train", "files"): ("{} --out new", FILE),
     ("tokenizer train", "out"): ("phrases.en --out {}", OUT_FOLDER),

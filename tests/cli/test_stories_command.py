@@ -60,3 +60,23 @@ def test_unknown_languages_write_nothing(tmp_path):
     with pytest.raises(InputError, match="unknown language 'fr'; choose one of en, de, zh"):
         run("fr", "--out", tmp_path / "stories", *FEW)
     assert not (tmp_path / "stories").exists()
+
+
+def test_facts_are_tables_of_stories_with_their_summaries_and_dialogues(tmp_path):
+    result = run("de", "--facts", "--out", tmp_path, *FEW)
+    files = contents(tmp_path)
+    assert {name: len(text.splitlines()) for name, text in files.items()} == {
+        "train.jsonl": 23,
+        "valid.jsonl": 3,
+        "test.jsonl": 5,
+    }
+    assert f"for dialogue: heedful init {tmp_path}\n" in result.output
+    assert "--task summarisation --source-field story --target-field summary" in result.output
+    digest = hashlib.sha256(b"".join(text for _, text in sorted(files.items())))
+    assert digest.hexdigest() == "c4af1f3e92e6534d2b026e2ab2c5eec8862bb5d0f96b7a402cbac6a2f532355f"
+
+
+def test_stories_and_their_facts_have_folders_of_their_own(tmp_path):
+    run("--out", tmp_path, *FEW)
+    with pytest.raises(InputError, match=r"contains test\.txt|contains train\.txt|contains valid\.txt"):
+        run("--facts", "--out", tmp_path, *FEW)

@@ -31,11 +31,17 @@ OUTPUTS = {
     "rankings": RANKINGS,
     "matches": Matches(RANKINGS, RANKINGS, np.arange(4), np.arange(4)),
 }
+PROGRAMS = [f"def f(x: int):\n    return {value}" for value in ("x", "2 * x", "x + x", "-x")]
+PROGRAM_OUTPUTS = Texts(PROGRAMS, [PROGRAMS[0], PROGRAMS[2], PROGRAMS[3], PROGRAMS[0]])
 ALL = [(key.partition(".")[0], key.partition(".")[2]) for key in METRICS]
 
 
+def outputs_of(kind, name):
+    return PROGRAM_OUTPUTS if name == "passes_tests" else OUTPUTS[kind]
+
+
 def outcomes(kind, *names):
-    return example_scores(OUTPUTS[kind], {name: find_metric(name, kind) for name in names})
+    return example_scores(outputs_of(kind, names[0]), {name: find_metric(name, kind) for name in names})
 
 
 @pytest.mark.parametrize(("kind", "name"), ALL)
@@ -46,7 +52,7 @@ def test_the_score_of_a_resample_is_that_of_its_examples(kind, name):
         return
     assert found.whole == found.scores == found.measure(np.arange(found.count))
     if kind != "matches":  # whose examples are numbered anew
-        alone = example_scores(OUTPUTS[kind].select(chosen), {name: find_metric(name, kind)})
+        alone = example_scores(outputs_of(kind, name).select(chosen), {name: find_metric(name, kind)})
         assert found.measure(chosen) == pytest.approx(alone.whole)
 
 

@@ -16,6 +16,7 @@ from heedful.metrics.texts import (
     rouge_l,
     rouge_lsum,
     rouge_n,
+    sentence_counts,
     word_errors,
 )
 
@@ -45,6 +46,21 @@ def test_a_token_is_not_met_more_often_than_either_text_has_it():
 
 def test_of_several_longest_subsequences_it_is_the_one_of_rouge_score():
     assert rouge_lsum("a b\na", "a a").correct == 2  # in rouge-score 0.1.2; the other choice would give 1
+
+
+@pytest.mark.parametrize(
+    ("output", "reference", "counts"),
+    [
+        ("He slept. She ran.", "She ran. He slept.", (2, 2, 2)),
+        ("He slept. He slept.", "He slept. She ran. He sang.", (1, 2, 3)),
+        ("He  slept.  Did she run? No!", "Did she run? No!", (2, 3, 2)),
+        ("他睡了。她跑了吗？没有！", "她跑了吗？他睡了。", (2, 3, 2)),
+        ("The 2.5 m tall king slept", "The 2.5 m tall king slept.", (0, 1, 1)),
+        ("", "He slept.", (0, 0, 1)),
+    ],
+)
+def test_sentences_are_counted_in_any_order(output, reference, counts):
+    assert sentence_counts(output, reference) == counts
 
 
 def texts(draw, count):

@@ -27,10 +27,11 @@ def passing(texts: Texts) -> list[bool]:
     """
     script = files("heedful.metrics") / "untrusted_program.py"
     with as_file(script) as path, TemporaryDirectory() as folder, ThreadPoolExecutor(usable_cores()) as pool:
-        return list(pool.map(partial(_passes, path, folder), texts.outputs, texts.references))
+        return list(pool.map(partial(result, path, folder), texts.outputs, texts.references))
 
 
-def _passes(script: Path, folder: str, program: str, reference: str) -> bool:
+def result(script: Path, folder: str, program: str, reference: str) -> bool:
+    """Run the script that tests a program, in a process of its own; return False if the process fails."""
     task = json.dumps({"program": program, "reference": reference})
     command = [sys.executable, "-I", "-S", str(script)]
     try:
@@ -41,10 +42,10 @@ def _passes(script: Path, folder: str, program: str, reference: str) -> bool:
         return False
     if process.returncode:
         return False
-    result = json.loads(process.stdout)
-    if isinstance(result, dict):
-        raise InputError(f"evaluate.metrics = passes_tests: {result['error']}; the reference is:\n{reference}")
-    return result
+    answer = json.loads(process.stdout)
+    if isinstance(answer, dict):
+        raise InputError(f"evaluate.metrics = passes_tests: {answer['error']}; the reference is:\n{reference}")
+    return answer
 
 
 PASSES_TESTS = per_example(passing)

@@ -140,8 +140,8 @@ def rouge_lsum(summary: str, reference: str) -> F1Counts:
 
 def sentence_counts(output: str, reference: str) -> F1Counts:
     """Count the sentences that a text shares with its reference, in any order; a repeated one counts as often."""
-    shared, total = (Counter(SENTENCE_END.split(text.strip())) for text in (output, reference))
-    return F1Counts((shared & total).total(), shared.total(), total.total())
+    first, second = (Counter(filter(None, SENTENCE_END.split(text.strip()))) for text in (output, reference))
+    return F1Counts((first & second).total(), first.total(), second.total())
 
 
 def distinct_n(texts: Iterable[str], n: int) -> float:

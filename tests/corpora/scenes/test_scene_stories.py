@@ -12,7 +12,15 @@ import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.corpora.scenes.lexicon import NOUNS
-from heedful.corpora.scenes.stories import LANGUAGES, SENTENCES, split_stories, stories, story_files
+from heedful.corpora.scenes.stories import (
+    LANGUAGES,
+    SENTENCES,
+    express,
+    fact_files,
+    split_stories,
+    stories,
+    story_files,
+)
 from heedful.data.readers.documents import read_documents, split_sentences
 from heedful.errors import InputError
 
@@ -142,30 +150,30 @@ def test_another_process_with_another_hash_seed_tells_the_same():
 
 
 def test_parts_have_the_sizes_asked_for_and_no_other_seed_trains_on_what_is_held_out():
-    parts = split_stories("en", train=211, valid=7, test=11, seed=1)
-    assert {part: len(told) for part, told in parts.items()} == {"train": 211, "valid": 7, "test": 11}
-    texts = Counter(" ".join(story) for told in parts.values() for story in told)
+    parts = split_stories(train=211, valid=7, test=11, seed=1)
+    assert {part: len(drafts) for part, drafts in parts.items()} == {"train": 211, "valid": 7, "test": 11}
+    texts = Counter(" ".join(express("en", scenes)) for drafts in parts.values() for scenes in drafts)
     assert set(texts.values()) == {1}
-    german = split_stories("de", train=13, valid=7, test=11, seed=1)
-    assert [len(story) for story in german["test"]] == [len(story) for story in parts["test"]]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_in_its_file_each_story_is_a_paragraph(language, tmp_path):
-    parts = split_stories(language, train=17, valid=3, test=2, seed=1)
+    parts = split_stories(train=17, valid=3, test=2, seed=1)
     files = story_files(language, parts)
     assert set(files) == {"train.txt", "valid.txt", "test.txt"}
     (tmp_path / "train.txt").write_text(files["train.txt"], encoding="utf-8")
     corpus = CorpusConfig(source=str(tmp_path / "train.txt"))
     documents = read_documents(corpus, DataConfig(documents="paragraph"))
-    assert [split_sentences(document.text) for document in documents] == parts["train"]
+    stories_read = [split_sentences(document.text) for document in documents]
+    assert stories_read == [express(language, scenes) for scenes in parts["train"]]
 
 
 def test_unknown_languages_are_named():
     with pytest.raises(InputError, match="unknown language 'fr'; choose one of en, de, zh"):
         next(stories("fr", 1, seed=1))
-    with pytest.raises(InputError, match="unknown language 'fr'"):
-        split_stories("fr", 0, 0, 0, seed=1)
+    for files in (story_files, fact_files):
+        with pytest.raises(InputError, match="unknown language 'fr'"):
+            files("fr", {})
 
 
 # ---- next passage or stranger
