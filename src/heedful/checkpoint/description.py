@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 RECIPE = "recipe.json"
 TOKENIZER = "tokenizer"
-INT8 = "int8"  # value of "weights" in the manifest of a model whose matrices are stored in int8
+QUANTISED = INT8, INT4 = ("int8", "int4")  # values of "weights" in the manifest of a model with matrices of integers
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,10 @@ MAX_HEADER_BYTES = 10**8  # the largest header that the safetensors library read
 
 
 def read_weights(manifest: Manifest) -> dict[str, Tensor]:
-    """Read and verify the weights of a model folder, on the CPU and in the stored type; int8 becomes float32."""
+    """Read and verify the weights of a model folder, on the CPU and in the stored type; integers become float32."""
     weights = read_whole(manifest, WEIGHTS)
-    if any(value.dtype == torch.int8 for value in weights.values()):
-        from heedful.checkpoint.int8 import dequantised
+    if any(value.dtype in (torch.int8, torch.uint8) for value in weights.values()):
+        from heedful.checkpoint.quantisation import dequantised
 
         weights = dequantised(weights, manifest.folder)
     if problem := dtype_problem(weights):

@@ -33,7 +33,7 @@ DTYPES = {
     torch.uint8: "U8",
     torch.bool: "BOOL",
 }
-SCALE = ".scale"  # suffix of the name of an int8 matrix's scales
+SCALE = ".scale"  # suffix of the name of the scales of a matrix of integers
 ROWS = "rows"  # metadata key: JSON of the first row and the total number of rows, by tensor name
 PART = re.compile(r"-\d{5}-of-\d{5}(?=\.safetensors$)")
 RENAMED = {"trunk": "backbone"}  # parts of weight names in files of older versions
@@ -75,13 +75,17 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     """Read the names and shapes of the tensors in a safetensors file from its header, without their values.
 
-    The scales of int8 matrices are not listed.
+    The scales of matrices of integers are not listed.
     """
     with _named_errors(path), safe_open(path, "pt") as file:
         names = file.keys()
         slices = {name: file.get_slice(name) for name in names}
-        scales = {name + SCALE for name, value in slices.items() if value.get_dtype() == "I8"}
-        return {current_name(name): tuple(value.get_shape()) for name, value in slices.items() if name not in scales}
+        scales = {name + SCALE for name, value in slices.items() if value.get_dtype() in ("I8", "U8")}
+        shapes = {name: tuple(value.get_shape()) for name, value in slices.items() if name not in scales}
+        # A byte of an int4 matrix holds two columns.
+        halves = {name for name in shapes if slices[name].get_dtype() == "U8" and name + SCALE in names}
+        shapes |= {name: (*shapes[name][:-1], 2 * shapes[name][-1]) for name in halves if shapes[name]}
+        return {current_name(name): shape for name, shape in shapes.items()}
 
 
 def read_metadata(path: Path) -> dict[str, str]:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.checkpoint.description import INT8, RECIPE, TOKENIZER
+from heedful.checkpoint.description import QUANTISED, RECIPE, TOKENIZER
 from heedful.checkpoint.model_folder import WEIGHTS
 from heedful.checkpoint.safetensors_format import part_file, part_name, tensor_file
 from heedful.config.load import recipe_to_dict
@@ -98,15 +98,15 @@ def write_model(
     """Write a model folder atomically, replacing an existing model.
 
     Raises:
-        InputError: The folder contains other files, or a model card that somebody has changed; or `dtype` is int8 and a
-            weight is not finite.
+        InputError: The folder contains other files, or a model card that somebody has changed; or `dtype` is int8 or
+            int4 and a weight is not finite.
         RunError: Writing failed.
     """
     folder = folder.resolve()
-    if dtype == INT8:
-        from heedful.checkpoint.int8 import quantised
+    if dtype in QUANTISED:
+        from heedful.checkpoint.quantisation import quantised
 
-        tensors = quantised(weights)
+        tensors = quantised(weights, dtype)
     else:
         tensors = {name: value.to(getattr(torch, dtype)) for name, value in weights.items()}
     try:
@@ -118,7 +118,7 @@ def write_model(
             raise InputError(
                 f"{folder} contains something other than a heedful model: choose a folder that does not exist"
             )
-        facts = {"kind": "model"} | ({"weights": INT8} if dtype == INT8 else {})
+        facts = {"kind": "model"} | ({"weights": dtype} if dtype in QUANTISED else {})
         facts |= {} if update is None else {"update": update}
         write_folder(folder, model_files(recipe, tokenizers, tensors), facts, storage)
     except OSError as error:

@@ -46,4 +46,6 @@ def without_paths(recipe: Recipe) -> Recipe:
     )
 
 
-EXPORTER = Exporter(title="heedful", writer=write, precisions=("float32", "bfloat16", "int8"), architecture=None)
+EXPORTER = Exporter(
+    title="heedful", writer=write, precisions=("float32", "bfloat16", "int8", "int4"), architecture=None
+)

@@ -1,4 +1,4 @@
-"""Matrices are stored in int8 at a quarter of the size, and read as the numbers that CTranslate2 computes with."""
+"""Matrices are stored as integers, in int8 as CTranslate2 computes with them, and read as what they stand for."""
 
 import numpy as np
 import pytest
@@ -9,8 +9,9 @@ import heedful
 from engine_models import LINES, write_random_model
 from heedful.architectures import weights
 from heedful.checkpoint import load_model
-from heedful.checkpoint.int8 import EXACT, SCALE, dequantised, quantised
 from heedful.checkpoint.model_folder import WEIGHTS
+from heedful.checkpoint.quantisation import EXACT, SCALE, dequantised, quantised
+from heedful.checkpoint.safetensors_format import read_shapes
 from heedful.checkpoint.save import model_files
 from heedful.convert import engine
 from heedful.convert.ctranslate2 import read_model_bin
@@ -50,6 +51,52 @@ def test_rounded_weights_are_rounded_to_the_same_integers():
     assert quantised(dequantised(once, "here"))["w"].equal(once["w"])
 
 
+def test_in_int4_a_weight_is_rounded_by_at_most_half_a_step_of_its_group():
+    values = {"a.weight": torch.randn(17, 96) * torch.logspace(-30, 30, 17)[:, None], "a.bias": torch.randn(17)}
+    stored = quantised(values, "int4")
+    rounded = dequantised(stored, "here")
+    assert rounded.keys() == values.keys()
+    assert stored["a.weight"].nbytes + stored["a.weight.scale"].nbytes == 17 * (96 // 2 + 3 * 2)
+    groups = values["a.weight"].unflatten(1, (3, 32))
+    step = groups.abs().amax(2, keepdim=True) / 7
+    error = (rounded["a.weight"].unflatten(1, (3, 32)) - groups).abs()
+    assert (error <= 0.53 * step).all()  # steps are rounded to bfloat16, so the largest weight may be a little off
+    assert rounded["a.bias"].equal(values["a.bias"])
+
+
+def test_in_int4_zeros_stay_zeros_and_every_integer_is_read_as_it_was_stored():
+    matrix = torch.zeros(3, 64)
+    matrix[1, :16] = torch.arange(-8, 8)
+    matrix[1, 8] = 7.0
+    matrix[2, 33] = 1e-42  # so small that its step is zero
+    rounded = dequantised(quantised({"w": matrix}, "int4"), "here")["w"]
+    assert rounded[0].eq(0).all()
+    assert rounded[2].abs().max() <= 1e-42
+    torch.testing.assert_close(rounded[1], matrix[1].clamp(min=-7.0), rtol=0, atol=1.2)
+    again = quantised({"w": rounded}, "int4")
+    assert dequantised(again, "here")["w"].equal(rounded)
+
+
+def test_in_int4_matrices_that_have_no_groups_are_stored_in_int8():
+    stored = quantised({"w": torch.randn(4, 33)}, "int4")
+    assert stored["w"].dtype == torch.int8
+
+
+@pytest.mark.parametrize(
+    "scale",
+    [
+        torch.ones(2, 2),
+        torch.ones(2, 1, dtype=torch.bfloat16),
+        -torch.ones(2, 2, dtype=torch.bfloat16),
+        torch.full((2, 2), torch.nan, dtype=torch.bfloat16),
+    ],
+)
+def test_in_int4_steps_that_do_not_fit_are_refused(scale):
+    stored = quantised({"w": torch.randn(2, 64)}, "int4") | {"w" + SCALE: scale}
+    with pytest.raises(InputError, match=r"here: w\.scale is not a valid scale of w"):
+        dequantised(stored, "here")
+
+
 @pytest.mark.parametrize(
     "scale", [torch.ones(2), torch.ones(3).half(), torch.tensor([1.0, 0.0, 1.0]), torch.tensor([1.0, torch.nan, 1.0])]
 )
@@ -74,6 +121,18 @@ def test_weights_that_are_not_numbers_are_refused(value):
 def test_a_weight_whose_name_ends_like_scales_is_read_as_it_is():
     values = {"norm": torch.ones(3), "norm.scale": torch.ones(3)}
     assert dequantised(values, "here").keys() == quantised(values).keys() == values.keys()
+
+
+def test_an_exported_model_in_int4_takes_a_seventh_of_the_bytes_and_is_listed_with_its_shapes(tmp_path):
+    folder = write_random_model(tmp_path / "model", "translation", {"d_model": 64, "d_ff": 96})
+    heedful.export(folder, tmp_path / "int4", precision="int4")
+    whole, small = (load_model(each) for each in (folder, tmp_path / "int4"))
+    expected = dequantised(quantised(weights(whole.model), "int4"), "here")
+    assert all(value.equal(expected[name]) for name, value in weights(small.model).items())
+    shapes, whole_shapes = (read_shapes(each / WEIGHTS) for each in (tmp_path / "int4", folder))
+    assert shapes == whole_shapes
+    large, seventh = (matrix_bytes(each / WEIGHTS) for each in (folder, tmp_path / "int4"))
+    assert seventh < large / 7
 
 
 def test_an_exported_model_takes_a_quarter_of_the_bytes_and_writes_nearly_the_same(folder, tmp_path):
