@@ -146,7 +146,7 @@ class Measurements:
 
 def main() -> None:
     options = arguments(__doc__, seeds=3)
-    training, measured = (600, 300) if options.quick else (TRAINING, MEASURED)
+    training, measured = (200, 40) if options.quick else (TRAINING, MEASURED)
     sizes = {"train": training, "valid": measured, "test": 0}
     parts = divide(passages(), lambda item: item.sentence.text, sizes)
     sentences = {part: [item.sentence for item in items] for part, items in parts.items()}
