@@ -1,4 +1,4 @@
-"""Does a small BERT find out whom "he" means? python laboratory/coreference.py [--help]
+"""Does a small BERT find out whom "he" means, also far away? python laboratory/coreference.py [--help]
 
 The grammar of `heedful stories` knows what each pronoun stands for. Heads and states of a model that has only learned
 to predict masked words are compared with rules, as in Clark et al. (2019, section 4.3).
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from models import BLUE, BROWN
 from report import arguments, check, publish
-from scenes_model import HEADS, LAYERS, MASK, PAD, Corpus, build, states_and_attention, trained
+from scenes_model import LAYERS, MASK, PAD, Corpus, build, states_and_attention, trained
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
@@ -30,6 +30,7 @@ TRAINING, MEASURED, UPDATES = 20_000, 3_000, 3_000
 SENTENCES = 3  # in a passage
 PRONOUNS = ("he", "him", "she", "her")
 PEOPLE = ("person", "name")  # categories of nouns
+NEAR, FAR = 4, 8  # words between a pronoun and the last mention of its antecedent: at most, and more than
 GREY = "#bbbbbb"
 
 
@@ -84,6 +85,14 @@ RULES = {  # the number of the noun that a pronoun is taken to mean
 }
 
 
+class Shares(NamedTuple):
+    """How often an answer is right: for all pronouns, for those near their antecedent, and for those far from it."""
+
+    all: float
+    near: float
+    far: float
+
+
 class Measurements:
     """What is measured of a model on half of the examples; the others choose heads and rules, and train probes."""
 
@@ -94,6 +103,12 @@ class Measurements:
         self.columns = torch.tensor([example.word for example in self.examples])
         self.pronouns = [data.ids[pronoun] for pronoun in PRONOUNS]
         self.is_chosen = np.arange(len(self.examples)) < len(self.examples) / 2
+        self.distances = np.array(
+            [
+                each.word - max(number for number, noun in each.nouns.items() if noun is each.antecedent)
+                for each in self.examples
+            ]
+        )
         # Whether each word is an earlier noun, and whether it is the antecedent, (N, T).
         self.is_noun = torch.zeros(len(self.examples), self.tokens.shape[1], dtype=torch.bool)
         self.is_right = self.is_noun.clone()
@@ -101,21 +116,25 @@ class Measurements:
             for word, noun in example.nouns.items():
                 self.is_noun[number, word], self.is_right[number, word] = True, noun is example.antecedent
 
-    def best(self, right: np.ndarray) -> float:
-        """Of several answers, (M, N), return how often the best one of the first half is right in the second."""
-        return float(right[right[:, self.is_chosen].mean(1).argmax(), ~self.is_chosen].mean())
+    def best(self, right: np.ndarray) -> np.ndarray:
+        """Of several answers, (M, N), return where the best one of the first half is right, (N,)."""
+        return right[right[:, self.is_chosen].mean(1).argmax()]
 
-    def rules(self) -> float:
+    def shares(self, right: np.ndarray) -> Shares:
+        """Return how often an answer is right in the second half: everywhere, near and far."""
+        places = (True, self.distances <= NEAR, self.distances > FAR)
+        return Shares(*(float(right[~self.is_chosen & place].mean()) for place in places))
+
+    def rules(self) -> Shares:
         """Return how often the best rule is right."""
-        return self.best(
-            np.array([[each.nouns[rule(each)] is each.antecedent for each in self.examples] for rule in RULES.values()])
-        )
+        answers = [[each.nouns[rule(each)] is each.antecedent for each in self.examples] for rule in RULES.values()]
+        return self.shares(self.best(np.array(answers)))
 
-    def heads(self, attention: Sequence[Tensor]) -> float:
+    def heads(self, attention: Sequence[Tensor]) -> Shares:
         """Return how often the best head attends more to the antecedent than to any other noun before the pronoun."""
         weights = torch.cat([layer[self.rows, :, self.columns] for layer in attention], dim=1)  # (N, L * H, T)
         nouns = weights.masked_fill(~self.is_noun[:, None], -1).argmax(-1)
-        return self.best(self.is_right.gather(1, nouns).T.numpy())
+        return self.shares(self.best(self.is_right.gather(1, nouns).T.numpy()))
 
     def probes(self, states: Sequence[Tensor]) -> list[float]:
         """Return, for each layer, how often a linear probe reads the antecedent from the state of the pronoun."""
@@ -128,7 +147,7 @@ class Measurements:
             accuracies.append(float(classifier.score(scaled[~self.is_chosen], labels[~self.is_chosen])))
         return accuracies
 
-    def filled(self, model: MaskedLanguageModel) -> float:
+    def filled(self, model: MaskedLanguageModel) -> Shares:
         """Mask each pronoun; return how often the model gives it more probability than the three others."""
         tokens = self.tokens[self.rows].clone()
         answers = tokens[range(len(tokens)), self.columns]
@@ -136,7 +155,7 @@ class Measurements:
         with torch.no_grad():
             logits = model(tokens, tokens != PAD)[range(len(tokens)), self.columns]
         guesses = torch.tensor(self.pronouns)[logits[:, self.pronouns].argmax(-1)]
-        return float((guesses == answers).float().mean())
+        return self.shares((guesses == answers).numpy())
 
     def most_frequent(self) -> float:
         """Return the share of the most frequent pronoun."""
@@ -146,7 +165,7 @@ class Measurements:
 
 def main() -> None:
     options = arguments(__doc__, seeds=3)
-    training, measured = (200, 40) if options.quick else (TRAINING, MEASURED)
+    training, measured = (200, 80) if options.quick else (TRAINING, MEASURED)
     sizes = {"train": training, "valid": measured, "test": 0}
     parts = divide(passages(), lambda item: item.sentence.text, sizes)
     sentences = {part: [item.sentence for item in items] for part, items in parts.items()}
@@ -163,26 +182,37 @@ def main() -> None:
         filled.append(measurements.filled(model))
     rules, frequent = measurements.rules(), measurements.most_frequent()
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), gridspec_kw={"width_ratios": (1, 1.4)})
-    bars = {
-        "best rule": (rules, BROWN),
-        "best head before training": (float(np.mean([head for head, _ in before])), GREY),
-        "best head after training": (float(np.mean([head for head, _ in after])), BLUE),
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 3.2), layout="constrained")
+    lines = {
+        "best rule": ([rules], BROWN),
+        "best head before training": ([heads for heads, _ in before], GREY),
+        "best head after training": ([heads for heads, _ in after], BLUE),
+        "masked pronoun": (filled, "#3a7d44"),
     }
-    left.barh(list(bars), [value for value, _ in bars.values()], color=[colour for _, colour in bars.values()])
-    left.set(xlabel="share of pronouns whose antecedent is found", xlim=(0, 1))
+    for label, (shares, colour) in lines.items():
+        left.bar(label, np.mean([each.all for each in shares]), color=colour)
+        middle.plot(("near", "far"), [np.mean([each.near for each in shares]), np.mean([each.far for each in shares])])
+        middle.lines[-1].set(color=colour, label=label, marker="o")
+    left.set(ylabel="right answers", ylim=(0, 1.03))
+    left.tick_params(axis="x", rotation=30)
+    middle.set(ylabel="right answers", ylim=(0, 1.03), xlim=(-0.3, 1.3))
     for label, runs, style in (("after training", after, "-"), ("before training", before, ":")):
         right.plot(np.mean([probes for _, probes in runs], axis=0), style, color=BLUE, label=label)
     right.set(xlabel="layer", ylabel="accuracy of the probe", xticks=range(LAYERS + 1), ylim=(0, 1.03))
     right.legend(fontsize="small")
-    figure.tight_layout()
 
     predictions = [
-        check("head", [head - rules for head, _ in after], least=0.05),
-        check("head_gain", [head - other for (head, _), (other, _) in zip(after, before, strict=True)], least=0.1),
+        check("head", [heads.all - rules.all for heads, _ in after], least=0.05),
+        check(
+            "head_gain",
+            [heads.all - other.all for (heads, _), (other, _) in zip(after, before, strict=True)],
+            least=0.1,
+        ),
         check("probe", [max(probes) - probes[0] for _, probes in after], least=0.1),
         check("probe_gain", [max(a) - max(b) for (_, a), (_, b) in zip(after, before, strict=True)], least=0.1),
-        check("filled", [value - frequent for value in filled], least=0.1),
+        check("filled", [each.all - frequent for each in filled], least=0.1),
+        check("head_far", [heads.near - heads.far for heads, _ in after], least=0.05),
+        check("filled_far", [each.near - each.far for each in filled], least=0.05),
     ]
     publish(
         "coreference",
@@ -190,11 +220,11 @@ def main() -> None:
         figure,
         options,
         examples=len(measurements.examples),
-        heads=LAYERS * HEADS,
+        far=int((measurements.distances > FAR).sum()),
         rules=rules,
         frequent=frequent,
         filled=filled,
-        head=[head for head, _ in after],
+        heads=[heads for heads, _ in after],
         probes=[probes for _, probes in after],
     )
 
