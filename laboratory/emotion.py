@@ -26,7 +26,7 @@ from heedful.predictors import MediaClassifier
 RATE = 8000  # samples per second
 CLIPS = 12  # of each speaker and emotion
 SPEAKERS = {"train": 24, "valid": 4, "test": 10}
-UPDATES = 600
+UPDATES = 1000
 VOWELS = ((730, 1090, 2440), (270, 2290, 3010), (300, 870, 2240), (530, 1840, 2480), (570, 840, 2410))  # formants, Hz
 BANDWIDTHS = (80, 100, 150)
 SPREAD = 0.35  # of the manner of a clip, relative to the differences between emotions
@@ -178,6 +178,7 @@ def trained(folder: Path, seed: int, options: Any) -> MediaClassifier:
         "data.valid": corpora["valid"],
         "data.test": corpora["test"],
         "audio.speed": 0.0,  # the tempo is a cue
+        "audio.max_seconds": 5.0,
         "model.d_model": 16 if options.quick else 64,
         "model.d_ff": 16 if options.quick else 128,
         "model.encoder_layers": 3,
