@@ -160,10 +160,17 @@ def measured(name: str, options: Any) -> Outcome:
         flops_per_update=flops,
         updates=runs[0].update,
         lr=lr,
-        curves=[[(flops * row["update"], row["valid_bleu"]) for row in run.log if "valid_bleu" in row] for run in runs],
+        curves=[curve(run, flops) for run in runs],
         bleu=[bleu(translator([run]), *test) for run in runs],
         ensemble=bleu(translator(runs), *test),
     )
+
+
+def curve(run: TrainingResult, flops: float) -> list[tuple[float, float]]:
+    """Return FLOPs and BLEU of all validations; the log does not contain the one at the end of a run."""
+    validations = {row["update"]: row["valid_bleu"] for row in run.log if "valid_bleu" in row}
+    validations[run.update] = run.scores["bleu"]
+    return [(flops * update, score) for update, score in sorted(validations.items())]
 
 
 def translator(runs: Sequence[TrainingResult]) -> Translator:
