@@ -159,8 +159,8 @@ class Measurements:
 
     def most_frequent(self) -> float:
         """Return the share of the most frequent pronoun."""
-        [(_, count)] = Counter(self.tokens[self.rows, self.columns].tolist()).most_common(1)
-        return count / len(self.examples)
+        pronouns = self.tokens[self.rows, self.columns].tolist()
+        return Counter(pronouns).most_common(1)[0][1] / len(pronouns)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Is emotion heard in a voice? python laboratory/emotion.py [--help]
+"""Can a model recognise emotion in a voice? python laboratory/emotion.py [--help]
 
 Voices are synthesised: pulses of a glottis, filtered by the formants of vowels (Fant 1960). The manner of speaking
 depends on the emotion as in studies of actors (Juslin & Laukka 2003), and on the speaker.
@@ -29,7 +29,7 @@ SPEAKERS = {"train": 24, "valid": 4, "test": 10}
 UPDATES = 1000
 VOWELS = ((730, 1090, 2440), (270, 2290, 3010), (300, 870, 2240), (530, 1840, 2480), (570, 840, 2410))  # formants, Hz
 BANDWIDTHS = (80, 100, 150)
-SPREAD = 0.35  # of the manner of a clip, relative to the differences between emotions
+SPREAD = 0.35  # standard deviation of a feature over clips, relative to its range over emotions
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Manner:
     rate: float  # logarithm of the factor of syllables per second
     energy: float  # decibels
     brightness: float  # decibels per octave: less energy of high harmonics if it is lower
-    slope: float  # logarithm of the factor of the pitch from the first to the last syllable
+    slope: float  # logarithm of the factor of the pitch from the beginning to the end
 
 
 EMOTIONS = {
@@ -227,7 +227,7 @@ def main() -> None:
         **{f"model, neutral {cue}": fmean(run[cue] for run in runs) for cue in CUES},
     }
     axes.barh(list(bars), list(bars.values()), color=[BROWN, BROWN, *(BLUE for _ in range(1 + len(CUES)))])
-    axes.set(xlabel="accuracy, speakers that are new", xlim=(0, 1))
+    axes.set(xlabel="accuracy for new speakers", xlim=(0, 1))
     axes.invert_yaxis()
 
     predictions = [

@@ -58,23 +58,22 @@ def test_in_int4_a_weight_is_rounded_by_at_most_half_a_step_of_its_group():
     assert rounded.keys() == values.keys()
     assert stored["a.weight"].nbytes + stored["a.weight.scale"].nbytes == 17 * (96 // 2 + 3 * 2)
     groups = values["a.weight"].unflatten(1, (3, 32))
-    step = groups.abs().amax(2, keepdim=True) / 7
+    step = groups.abs().amax(2, keepdim=True) / 8
     error = (rounded["a.weight"].unflatten(1, (3, 32)) - groups).abs()
-    assert (error <= 0.53 * step).all()  # steps are rounded to bfloat16, so the largest weight may be a little off
+    # A weight that is nearly as large as the largest one, with the opposite sign, is rounded by a whole step.
+    assert (error <= 1.05 * step).all()
+    assert (error <= 0.53 * step).float().mean() > 0.9
     assert rounded["a.bias"].equal(values["a.bias"])
 
 
-def test_in_int4_zeros_stay_zeros_and_every_integer_is_read_as_it_was_stored():
-    matrix = torch.zeros(3, 64)
+def test_in_int4_sixteen_integers_of_either_sign_are_exact_and_zeros_stay_zeros():
+    matrix = torch.zeros(4, 64)
     matrix[1, :16] = torch.arange(-8, 8)
-    matrix[1, 8] = 7.0
-    matrix[2, 33] = 1e-42  # so small that its step is zero
+    matrix[2, 32:48] = 0.5 * torch.arange(8, -8, -1)
+    matrix[3, 33] = 1e-42  # so small that its step is zero
     rounded = dequantised(quantised({"w": matrix}, "int4"), "here")["w"]
-    assert rounded[0].eq(0).all()
-    assert rounded[2].abs().max() <= 1e-42
-    torch.testing.assert_close(rounded[1], matrix[1].clamp(min=-7.0), rtol=0, atol=1.2)
-    again = quantised({"w": rounded}, "int4")
-    assert dequantised(again, "here")["w"].equal(rounded)
+    assert rounded[:3].equal(matrix[:3])
+    assert rounded[3].abs().max() <= 1e-42
 
 
 def test_in_int4_matrices_that_have_no_groups_are_stored_in_int8():
@@ -87,7 +86,6 @@ def test_in_int4_matrices_that_have_no_groups_are_stored_in_int8():
     [
         torch.ones(2, 2),
         torch.ones(2, 1, dtype=torch.bfloat16),
-        -torch.ones(2, 2, dtype=torch.bfloat16),
         torch.full((2, 2), torch.nan, dtype=torch.bfloat16),
     ],
 )

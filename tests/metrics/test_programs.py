@@ -60,6 +60,48 @@ def test_code_with_other_results_or_none_fails(program):
     assert not passes(program)
 
 
+@pytest.mark.parametrize(
+    ("program", "reference"),
+    [
+        ("def f(x):\n    return sorted(w for w in x.split())", "def f(x: str):\n    return sorted(set(x.split()))"),
+        ("def f(x):\n    return x[:3]", "def f(x: list[int]):\n    return x[:4]"),
+        ("def f(x):\n    return x[-5:]", "def f(x: list[int]):\n    return x[-4:]"),
+        ("def f(x):\n    return x.split(' ')", "def f(x: str):\n    return x.split()"),
+        ("def f(x):\n    return x", "def f(x: str):\n    return x.lower()"),
+        ("def f(x):\n    return x", "def f(x: str):\n    return x.strip()"),
+        ("def f(x):\n    return False", "def f(x: int):\n    return x < -100"),
+        ("def f(x):\n    return [float(i) for i in x]", "def f(x: list[int]):\n    return [i for i in x]"),
+        ("def f(x):\n    pass", "def f(x: list[int]):\n    x.sort()"),
+        ("def f(x):\n    return x == 2", "def f(x: int):\n    return x > 1 and x < 3.5"),
+    ],
+)
+def test_arguments_tell_programs_apart(program, reference):
+    assert not passes(program, reference)
+
+
+@pytest.mark.parametrize(
+    ("program", "reference"),
+    [
+        ("def f(x):\n    return filter(None, x)", "def f(x: list[int]):\n    return (i for i in x if i)"),
+        ("def f(x):\n    return sum((i * 0.1 for i in x), 0.0)", "def f(x: list[int]):\n    return 0.1 * sum(x)"),
+        ("def f(x):\n    return float('nan')", "def f(x: int):\n    return float('inf') - float('inf')"),
+        ("def f(x):\n    return x.values()", "def f(x: dict[str, int]):\n    return x.values()"),
+        ("def f(x):\n    print(x)\n    return x", "def f(x: int):\n    return x"),
+        ("def f(x):\n    return g(x)\n\ndef g(x):\n    return x", "def f(x: int):\n    return x"),
+        ("def f(x):\n    x.sort(reverse=True)\n    x.reverse()", "def f(x: list[int]):\n    x.sort()"),
+        ("def f(x: Optional[int]) -> Foo:\n    return x", "def f(x: int) -> Bar:\n    return x"),
+    ],
+)
+def test_equal_results_pass_however_they_are_computed(program, reference):
+    assert passes(program, reference)
+
+
+def test_the_order_of_a_set_is_the_same_in_every_run():
+    reference = "def f(x: str):\n    return list(set(x.split()))"
+    program = "def f(x):\n    return list({w for w in x.split()})"
+    assert len({passes(program, reference) for _ in range(5)}) == 1
+
+
 def test_an_exception_is_a_result():
     reference = "def f(numbers: list[int]):\n    return max(numbers)"  # of an empty list, a ValueError
     assert passes(reference.replace("max", "(lambda n: sorted(n)[-1] if n else max(n))"), reference)
@@ -83,7 +125,7 @@ def test_an_exception_is_a_result():
 )
 def test_arguments_have_the_annotated_types(annotation, right, wrong):
     reference = f"def f(x: {annotation}):\n    return {right}"
-    assert passes(reference, reference)
+    assert passes(f"def f(x):\n    return {right}", reference)
     assert not passes(f"def f(x):\n    return {wrong}", reference)
 
 
@@ -95,6 +137,12 @@ def test_arguments_have_the_annotated_types(annotation, right, wrong):
         ("x = 1", "must define a function"),
         ("import math\ndef f(x: int):\n    return math.sqrt(x)", "must not contain Import"),
         ("def f(x: int)", "expected ':'"),
+        ("def f(x: int):\n    break", "'break' outside loop"),
+        ("def f(x: int, *, k: int):\n    return x", "parameters that can be passed by position"),
+        ("def f(*x: int):\n    return x", "parameters that can be passed by position"),
+        ("def f(x: int):\n    return undefined", "raises NameError for all generated arguments"),
+        ("y = 1 / 0\ndef f(x: int):\n    return x", "raises ZeroDivisionError for all generated arguments"),
+        ("def f(x: int):\n    while True:\n        pass", "takes too much time or memory"),
     ],
 )
 def test_a_reference_that_cannot_be_tested_is_named(reference, message):
@@ -115,28 +163,27 @@ def test_a_constant_that_is_off_by_one_fails():
     assert all(passing(Texts(greater, greater)))
 
 
-# Each writes, deletes, connects, spawns or escapes, or tries to reach something that can.
+# Each writes, deletes, spawns or escapes, or tries to reach something that can, and then returns what is right.
 HOSTILE = {
     "import": "import os\nos.remove('canary')\ndef f(n):\n    return 0",
     "import from": "from pathlib import Path\nPath('canary').unlink()\ndef f(n):\n    return 0",
-    "import call": "def f(n):\n    return __import__('os').remove('canary')",
-    "open": "def f(n):\n    return open('canary', 'w').write('x')",
-    "exec": "def f(n):\n    exec('import os')",
-    "subclasses": "def f(n):\n    return ().__class__.__bases__[0].__subclasses__()",
-    "format": "def f(n):\n    return '{0.__class__}'.format(n)",
-    "format map": "def f(n):\n    return '{a.__class__}'.format_map({'a': n})",
-    "frame": "def f(n):\n    g = (i for i in n)\n    return g.gi_frame.f_back.f_builtins",
-    "traceback": "def f(n):\n    try:\n        1 / 0\n    except Exception as e:\n        e.with_traceback(None)",
-    "builtins": "def f(n):\n    return __builtins__",
-    "getattr": "def f(n):\n    return getattr(n, 'app' + 'end')",
-    "type": "def f(n):\n    return type('A', (), {})",
-    "breakpoint": "def f(n):\n    breakpoint()",
+    "import call": "def f(n):\n    __import__('os').remove('canary')\n    return 0",
+    "open": "def f(n):\n    open('canary', 'w').write('x')\n    return 0",
+    "exec": "def f(n):\n    exec('import os')\n    return 0",
+    "subclasses": "def f(n):\n    ().__class__.__bases__[0].__subclasses__()\n    return 0",
+    "format": "def f(n):\n    '{0.__class__}'.format(n)\n    return 0",
+    "format map": "def f(n):\n    '{a.__class__}'.format_map({'a': n})\n    return 0",
+    "frame": "def f(n):\n    g = (g.gi_frame.f_back for _ in [1])\n    list(g)\n    return 0",
+    "traceback": "def f(n):\n    try:\n        1 / 0\n    except Exception as e:\n        e.args\n    return 0",
+    "builtins": "def f(n):\n    __builtins__\n    return 0",
+    "getattr": "def f(n):\n    getattr(n, 'app' + 'end')\n    return 0",
+    "type": "def f(n):\n    type('A', (), {})\n    return 0",
+    "breakpoint": "def f(n):\n    breakpoint()\n    return 0",
     "class": "class A:\n    pass\ndef f(n):\n    return 0",
-    "match": "def f(n):\n    match n:\n        case list(__class__=c):\n            return c",
-    "decorator": "@print\ndef f(n):\n    return 0",
-    "fork": "import os\nwhile True:\n    os.fork()",
-    "asynchronous": "async def f(n):\n    return 0",
-    "keyword": "def f(n):\n    return dict(__class__=1)",
+    "match": "def f(n):\n    match n:\n        case list(__class__=c):\n            pass\n    return 0",
+    "fork": "import os\nwhile True:\n    os.fork()\ndef f(n):\n    return 0",
+    "asynchronous": "async def g(n):\n    await n\ndef f(n):\n    return 0",
+    "keyword": "def f(n):\n    dict(__class__=1)\n    return 0",
 }
 
 
@@ -191,8 +238,8 @@ def test_the_process_refuses_what_slips_through(tmp_path):
         "__import__('ctypes').string_at(0)",
     ):
         program = f"def f(n):\n    {attack}\n    return 0"
-        assert not programs.result(tmp_path / "script.py", str(tmp_path), program, reference), attack
-    assert programs.result(tmp_path / "script.py", str(tmp_path), reference, reference)
+        assert not programs.passes(tmp_path / "script.py", str(tmp_path), program, reference), attack
+    assert programs.passes(tmp_path / "script.py", str(tmp_path), reference, reference)
     assert canary.read_text() == "alive"
     assert not connections
     monitor.close()

@@ -2,9 +2,9 @@
 
 In int8, each row has a scale, 127 / its largest absolute weight, and a weight is an integer divided by the scale of its
 row. CTranslate2 quantises rows in the same way, so a conversion to its format gives the same integers. In int4, each
-group of 32 weights of a row has a step, a seventh of its largest absolute weight, and a weight is an integer from -8
-to 7 times that step; a byte holds two of them. The scales, or steps, are stored under the name of the matrix with
-".scale" appended.
+group of 32 weights of a row has a step, so that its largest absolute weight is -8 steps, and a weight is an integer
+from -8 to 7 times that step; a byte holds two of them. The scales, or steps, are stored under the name of the matrix
+with ".scale" appended.
 
 M rows, K columns, G groups of a row.
 """
@@ -22,7 +22,7 @@ from heedful.errors import InputError
 
 MAX_STEP = 127
 MIN_LARGEST = 1e-36  # used in place of a smaller largest weight, for which the scale could overflow
-GROUP, MAX_INT4, ZERO_INT4 = 32, 7, 8  # columns of a group; the integers are stored with 8 added
+GROUP, MAX_INT4, ZERO_INT4 = 32, 7, 8  # columns of a group; the largest integer; 8 is added to store the integers
 EXACT = re.compile(r".*positions\.table\.weight")  # position tables, which CTranslate2 keeps in float32
 
 
@@ -55,8 +55,9 @@ def quantise(matrix: Float[Tensor, "M K"]) -> tuple[Int8[Tensor, "M K"], Float[T
 def quantise_int4(matrix: Float[Tensor, "M K"]) -> tuple[UInt8[Tensor, "M K/2"], BFloat16[Tensor, "M G"]]:
     """Divide each group of a matrix by its step and round it to integers from -8 to 7; return them and the steps."""
     groups = matrix.unflatten(1, (-1, GROUP))  # (M, G, GROUP)
-    step = (groups.abs().amax(2) / MAX_INT4).bfloat16()
-    divisor = torch.where(step > 0, step.float(), 1)[..., None]
+    largest = groups.gather(2, groups.abs().argmax(2, keepdim=True)).squeeze(2)
+    step = (largest / -ZERO_INT4).bfloat16()  # negative if the largest absolute weight is positive
+    divisor = torch.where(step != 0, step.float(), 1)[..., None]
     integers = (groups / divisor).round().clamp(-ZERO_INT4, MAX_INT4).flatten(1).to(torch.int8) + ZERO_INT4
     even, odd = integers.to(torch.uint8).unflatten(1, (-1, 2)).unbind(2)
     return even | odd << 4, step
@@ -74,8 +75,7 @@ def dequantised(weights: Mapping[str, Tensor], folder: object) -> dict[str, Tens
         if matrix.dtype == torch.uint8 and matrix.ndim == 2:
             shape, dtype = torch.Size((len(matrix), matrix.shape[1] * 2 // GROUP)), torch.bfloat16
         is_valid = matrix.ndim == 2 and scale.shape == shape and scale.dtype == dtype
-        is_positive = scale >= 0 if dtype == torch.bfloat16 else scale > 0
-        if not is_valid or not (scale.isfinite() & is_positive).all():
+        if not is_valid or not (scale.isfinite() & ((scale > 0) | (dtype == torch.bfloat16))).all():
             raise InputError(
                 f"{folder}: {name}{SCALE} is not a valid scale of {name}: restore the model from an intact copy"
             )

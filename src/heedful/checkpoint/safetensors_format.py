@@ -83,9 +83,11 @@ def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
         scales = {name + SCALE for name, value in slices.items() if value.get_dtype() in ("I8", "U8")}
         shapes = {name: tuple(value.get_shape()) for name, value in slices.items() if name not in scales}
         # A byte of an int4 matrix holds two columns.
-        halves = {name for name in shapes if slices[name].get_dtype() == "U8" and name + SCALE in names}
-        shapes |= {name: (*shapes[name][:-1], 2 * shapes[name][-1]) for name in halves if shapes[name]}
-        return {current_name(name): shape for name, shape in shapes.items()}
+        packed = {name for name in shapes if slices[name].get_dtype() == "U8" and name + SCALE in slices}
+        return {
+            current_name(name): (*shape[:-1], 2 * shape[-1]) if name in packed and shape else shape
+            for name, shape in shapes.items()
+        }
 
 
 def read_metadata(path: Path) -> dict[str, str]:

@@ -215,7 +215,7 @@ def export(
         typer.Option(
             "--precision",
             "--dtype",
-            help="Data type of the stored weights, such as bfloat16 or int8; the choices depend on --to.",
+            help="Data type of the stored weights, such as bfloat16, int8 or int4; the choices depend on --to.",
             show_default="float32",
         ),
     ] = None,

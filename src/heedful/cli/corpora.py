@@ -122,9 +122,7 @@ def stories(
     ] = (4, 9),
     facts: Annotated[
         bool,
-        typer.Option(
-            "--facts", help="Write tables with a summary of each story and a dialogue about it, for such tasks."
-        ),
+        typer.Option("--facts", help="Write tables with a summary of each story and a dialogue about it."),
     ] = False,
     seed: Annotated[int, typer.Option(help="Random seed; a different seed gives different stories.")] = 1,
 ) -> None:
@@ -132,9 +130,9 @@ def stories(
 
     The sentences of a story are about the same few people and things; each
     story is a paragraph. With --facts, each is a row of a table in JSON Lines,
-    with a summary and a dialogue of questions and answers, which the grammar
-    knows. The same command always writes the same files. No training story is in
-    the validation or test set, whatever the seed.
+    with a summary and a dialogue of questions with their correct answers. The
+    same command always writes the same files. No training story is in the
+    validation or test set, whatever the seed.
     """
     from heedful.corpora.scenes.stories import express, fact_files, split_stories, story_files
 

@@ -33,7 +33,7 @@ def passing(texts: Texts) -> list[bool]:
 
 
 def passes(script: Path, folder: str, program: str, reference: str) -> bool:
-    """Run the script that tests a program, in a process of its own; a program fails if its process does."""
+    """Run the script that tests a program, in a separate process; a program fails if its process does."""
     command = [sys.executable, "-s", "-S", "-P", "-W", "ignore", str(script)]
     # Of equal sets, the order is the same in every run; Windows starts no process without SYSTEMROOT.
     environment = {"PYTHONHASHSEED": "0"} | {key: value for key, value in os.environ.items() if key == "SYSTEMROOT"}

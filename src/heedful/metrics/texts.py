@@ -139,7 +139,7 @@ def rouge_lsum(summary: str, reference: str) -> F1Counts:
 
 
 def sentence_counts(output: str, reference: str) -> F1Counts:
-    """Count the sentences that a text shares with its reference, in any order; a repeated one counts as often."""
+    """Count the sentences that a text shares with its reference, in any order; a repeated sentence counts each time."""
     first, second = (Counter(filter(None, SENTENCE_END.split(text.strip()))) for text in (output, reference))
     return F1Counts((first & second).total(), first.total(), second.total())
 

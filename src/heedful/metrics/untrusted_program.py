@@ -1,8 +1,8 @@
-"""Test a Python program that a model wrote; `heedful.metrics.programs` runs this file as a process of its own.
+"""Test a Python program that a model wrote; `heedful.metrics.programs` runs this file in a separate process.
 
 The program is not trusted. It may contain only what a function of numbers, texts and collections needs: no imports, no
 double underscores, no files. Should something slip through, an audit hook ends the process at the first event that
-computing does not cause, and the operating system limits its processor time, memory and files. Only the standard
+pure computation does not raise, and the operating system limits its processor time, memory and files. Only the standard
 library is imported, without site-packages, because hundreds of programs are tested.
 
 Reads a JSON object with "program" and "reference" from standard input. Writes READY once the reference has been run,
@@ -79,7 +79,7 @@ def main() -> None:
 def write_and_exit(text: str) -> NoReturn:
     sys.stdout.write(text)
     sys.stdout.flush()
-    os._exit(0)  # the end of the interpreter would be an event that the audit hook ends
+    os._exit(0)  # a normal exit would trigger the audit hook
 
 
 def limit_resources() -> None:
@@ -155,7 +155,7 @@ def comparable(value: Any) -> Any:
     """Return a copy of a result with the types of all values, in which floats are rounded, and NaN equals NaN."""
     kind = type(value).__name__
     if isinstance(value, float):
-        return kind, f"{value:.12g}"
+        return kind, f"{round(value, 9) + 0.0:.12g}"  # -0.0 becomes 0.0
     if isinstance(value, (Iterator, *VIEWS)):
         return "iterator", [comparable(each) for each in value]
     if isinstance(value, (list, tuple)):
@@ -188,7 +188,7 @@ class Generator:
         self._numbers = [value for value in constants if type(value) in (int, float) and abs(value) <= MAX_NUMBER]
         self._texts = [value for value in constants if isinstance(value, str) and value]
         self._simple: dict[str, Callable[[], Any]] = {
-            "int": lambda: round(self.number()),
+            "int": lambda: int(self.number()),
             "float": lambda: self.number() + self._random.choice((-0.5, 0.0, 0.0, 0.25)),
             "bool": lambda: self.chance(0.5),
             "str": self.text,

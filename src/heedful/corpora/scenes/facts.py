@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from heedful.corpora.scenes.author import LIVING, PEOPLE
-from heedful.corpora.scenes.lexicon import NOWHERE, Noun, Verb
+from heedful.corpora.scenes.author import LIVING, PEOPLE, QUALITIES
+from heedful.corpora.scenes.lexicon import Noun, Verb
 from heedful.corpora.scenes.tree import Clause, Nominal, Phrase, Place, Pronoun, Question, Scene
 
 QUESTIONS = 4  # in a dialogue
-Key = tuple[object, ...]  # what a fact says, apart from whether it affirms or denies it
+Content = tuple[object, ...]  # the content of a fact without its negation
 
 
 class Exchange(NamedTuple):
@@ -24,20 +24,32 @@ class Exchange(NamedTuple):
 def facts(story: Sequence[Scene]) -> list[Clause]:
     """List what a story says of people and things, in its order: clauses in the active voice, without adjectives.
 
-    Reported thoughts are left out, and so is the introduction of a new noun ("There was ...").
+    Left out are reported thoughts, the introduction of a new noun ("There was ..."), and denials of a place: he did not
+    sleep in the garden, but perhaps elsewhere.
     """
     clauses: list[Clause | None] = []
     for scene in story:
         clauses += [scene.second, scene.main] if scene.second_first else [scene.main, scene.second]
-    return [_plain(clause) for clause in clauses if clause and not clause.content and clause.voice != "existential"]
+    return [_plain(clause) for clause in clauses if clause and _is_fact(clause)]
+
+
+def _is_fact(clause: Clause) -> bool:
+    denies_place = clause.negated and clause.place is not None and not _is_location(clause)
+    return not (clause.content or clause.voice == "existential" or denies_place)
+
+
+def _is_location(clause: Clause) -> bool:
+    return clause.verb.frame == "copula" and clause.predicate is None
 
 
 def summary(story: Sequence[Scene]) -> list[Scene]:
     """Summarise a story by the facts about its main character, the subject of most facts (of several, the first)."""
     clauses = facts(story)
+    if not clauses:
+        return list(story[:1])
     ((main, _),) = Counter(noun for clause in clauses if (noun := _noun(clause.subject))).most_common(1)
     clauses = [clause for clause in clauses if _noun(clause.subject) is main]
-    first, *others = {(_key(clause), clause.negated): clause for clause in clauses}.values()  # without repetitions
+    first, *others = {(_content(clause), clause.negated): clause for clause in clauses}.values()  # without repetitions
     return [Scene(first), *(Scene(replace(clause, subject=_pronoun(main))) for clause in others)]
 
 
@@ -55,7 +67,7 @@ def dialogue(story: Sequence[Scene], seed: str) -> list[Exchange]:
         kinds = _exchanges(rest.pop(int(rng.random() * len(rest))), clauses)
         if not kinds:
             continue
-        choices = kinds[list(kinds)[int(rng.random() * len(kinds))]]
+        choices = kinds[int(rng.random() * len(kinds))]
         question, answer = choices[int(rng.random() * len(choices))]
         subject = _noun(question.main.subject)
         if subject and subject is topic:
@@ -65,38 +77,44 @@ def dialogue(story: Sequence[Scene], seed: str) -> list[Exchange]:
     return exchanges
 
 
-def _exchanges(clause: Clause, clauses: Sequence[Clause]) -> dict[str, list[Exchange]]:
-    """List questions about one fact by kind, each with the only answer that the facts of the story give."""
-    if sum(_key(other) == _key(clause) for other in clauses) > 1:  # it may be both affirmed and denied
-        return {}
+def _exchanges(clause: Clause, clauses: Sequence[Clause]) -> list[list[Exchange]]:
+    """List questions about one fact, by kind, each with the only answer that the facts of the story give."""
+    if sum(_content(other) == _content(clause) for other in clauses) > 1:  # it may be both affirmed and denied
+        return []
     if clause.negated:
-        return {"no": [Exchange(_question(replace(clause, negated=False)), False)]}
-    kinds = {"yes": [Exchange(_question(clause), True)]}
+        return [[Exchange(_question(replace(clause, negated=False)), False)]]
+    kinds = [[Exchange(_question(clause), True)]]
     if untrue := list(_untrue(clause, clauses)):
-        kinds["no"] = [Exchange(_question(other), False) for other in untrue]
+        kinds.append([Exchange(_question(other), False) for other in untrue])
     subject, thing = _noun(clause.subject), _noun(clause.object)
     alike = [other for other in clauses if _same(other.verb, clause.verb) and not other.negated]
     if thing and subject in PEOPLE and sum(_noun(other.object) is thing for other in alike) == 1:
-        kinds["who"] = [Exchange(_question(replace(clause, subject=Question("who"))), Scene(clause))]
-    if sum(_noun(other.subject) is subject for other in alike) == 1:
+        kinds.append([Exchange(_question(replace(clause, subject=Question("who"))), Scene(clause))])
+    if thing and thing not in LIVING and sum(_noun(other.subject) is subject for other in alike) == 1:
         answer = Scene(replace(clause, subject=_pronoun(subject)) if subject else clause)
-        if thing and thing not in LIVING:
-            kinds["what"] = [Exchange(_question(replace(clause, object=Question("what"))), answer)]
-        if clause.place:
-            where = Place(NOWHERE, Question("where"))
-            kinds["where"] = [Exchange(_question(replace(clause, place=where)), answer)]
+        kinds.append([Exchange(_question(replace(clause, object=Question("what"))), answer)])
     return kinds
 
 
 def _untrue(clause: Clause, clauses: Sequence[Clause]) -> Iterator[Clause]:
-    """Yield clauses that differ from a fact in their subject or their object, and that the story does not contain."""
-    keys = {_key(other) for other in clauses}
+    """Yield clauses that differ from a fact in their subject or their object, and that the story does not imply.
+
+    There are none about places: somebody who bought bread in a city was there, and who drove there also went there.
+    """
+    if clause.place or clause.goal:
+        return
+    contents = {_content(other) for other in clauses}
+    # Who bought somebody a ring also bought a ring.
+    pairs = {(_noun(other.subject), _noun(other.object)) for other in clauses if _same(other.verb, clause.verb)}
     cast = dict.fromkeys(noun for other in clauses for noun in _nouns(other))  # in the order of the story
     for slot, suitable in {"subject": clause.verb.subjects, "object": clause.verb.objects}.items():
         for noun in cast:
             if getattr(clause, slot) and noun in suitable and noun not in _nouns(clause):
                 other = replace(clause, **{slot: _phrase(noun)})
-                if _key(other) not in keys:
+                subject, thing = _noun(other.subject), _noun(other.object)
+                implied = thing is not None and (subject, thing) in pairs
+                absurd = clause.predicate is not None and clause.predicate not in QUALITIES[noun]
+                if _content(other) not in contents and not implied and not absurd:
                     yield other
 
 
@@ -105,7 +123,6 @@ def _plain(clause: Clause) -> Clause:
     passive = clause.voice == "passive"
     subject = _bare(clause.agent if passive else clause.subject)
     assert subject is not None, "each clause of a story is about one person or thing"
-    is_location = clause.verb.frame == "copula" and clause.predicate is None
     return Clause(
         clause.verb,
         subject,
@@ -115,7 +132,7 @@ def _plain(clause: Clause) -> Clause:
         recipient=_bare(clause.recipient),
         predicate=clause.predicate,
         standard=_bare(clause.standard),
-        place=_near(clause.place) if is_location else None,
+        place=_near(clause.place) if _is_location(clause) else None,
         goal=_near(clause.goal),
     )
 
@@ -154,7 +171,7 @@ def _nouns(clause: Clause) -> list[Noun]:
     return [noun for item in items if (noun := _noun(item))]
 
 
-def _key(clause: Clause) -> Key:
+def _content(clause: Clause) -> Content:
     relations = [place.relation for place in (clause.place, clause.goal) if place]
     return (clause.verb.english, clause.predicate, *relations, *_nouns(clause))
 

@@ -41,8 +41,9 @@ class Narrator(Author):
     """Sampler of the scenes of a story with a fixed cast, in the past tense, each consistent with the previous ones.
 
     A new character is "an old king", then "the old king", or "he" after a sentence with the king if nobody else in the
-    cast is a "he". Each sentence after the first mentions something from the previous one, two or more known members of
-    the cast, and at most one new one. A verb is repeated only if no other suits.
+    cast is a "he"; a reason may have any pronoun: "because he loved him". Each sentence after the first mentions
+    something from the previous one, two or more known members of the cast, and at most one new one. A verb is repeated
+    only if no other suits.
     """
 
     def __init__(self, rng: random.Random):
@@ -155,7 +156,7 @@ def _clauses(scene: Scene) -> list[Clause]:
 
 
 LANGUAGES = {"en": english, "de": german, "zh": chinese}
-YES_NO = {"en": ("Yes.", "No."), "de": ("Ja.", "Nein."), "zh": ("是的。", "不是。")}
+YES, NO = {"en": "Yes.", "de": "Ja.", "zh": "是的。"}, {"en": "No.", "de": "Nein.", "zh": "没有。"}
 SENTENCES = range(4, 10)
 
 
@@ -210,7 +211,7 @@ def _row(language: str, scenes: Sequence[Scene]) -> dict[str, Any]:
     story_text = _text(language, scenes)
     messages = [{"role": "user", "content": story_text}]
     for question, answer in dialogue(scenes, seed=_text("en", scenes)):
-        reply = YES_NO[language][not answer] if isinstance(answer, bool) else _text(language, [answer])
+        reply = (YES if answer else NO)[language] if isinstance(answer, bool) else _text(language, [answer])
         messages.append({"role": "user", "content": _text(language, [question])})
         messages.append({"role": "assistant", "content": reply})
     return {"story": story_text, "summary": _text(language, summary(scenes)), "dialogue": messages}
