@@ -83,14 +83,20 @@ def change(words, item):
     return compute(item, *values)
 
 
+def groups_of(pattern, words):
+    match = re.fullmatch(pattern, words)
+    assert match, words
+    return match.groups()
+
+
 def items_of(words, items):
-    match = re.fullmatch(r"the (?:numbers|words)(?: that (?:are )?(.*?))?(?:, each (.*))?", words)
-    kept = [item for item in items if not match[1] or meets(match[1], item)]
-    return [change(match[2], item) if match[2] else item for item in kept]
+    condition, changed = groups_of(r"the (?:numbers|words)(?: that (?:are )?(.*?))?(?:, each (.*))?", words)
+    kept = [item for item in items if not condition or meets(condition, item)]
+    return [change(changed, item) if changed else item for item in kept]
 
 
 def expected(description, argument):
-    words = re.fullmatch(r"(?:Return|Write a function that returns) (.*)\.", description)[1]
+    [words] = groups_of(r"(?:Return|Write a function that returns) (.*)\.", description)
     if match := re.fullmatch(r"the number (.*) if it is (.*), and otherwise (.*)", words):
         return change(match[1] if meets(match[2], argument) else match[3], argument)
     items = argument.split() if isinstance(argument, str) else argument
