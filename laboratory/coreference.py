@@ -180,6 +180,7 @@ def main() -> None:
             states, attention = states_and_attention(each, measurements.tokens)
             runs.append((measurements.heads(attention), measurements.probes(states)))
         filled.append(measurements.filled(model))
+        print(seed, after[-1], filled[-1], flush=True)
     rules, frequent = measurements.rules(), measurements.most_frequent()
 
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 3.2), layout="constrained")
