@@ -48,9 +48,10 @@ def test_every_source_file_has_a_name_that_tells() -> None:
 def test_no_source_file_prints_or_runs_text_as_code() -> None:
     forbidden = r"(print|eval|exec|torch\.(load|save)|pickle\..*)\(|.*(shell|allow_pickle)=True"
     programs = ROOT / "src/heedful/convert/onnx/examples"  # which are copied into exported models, and print answers
+    tested = ROOT / "src/heedful/metrics/untrusted_program.py"  # which runs programs, in a process with limits
     sources = [path for path in SOURCES if path.parent != programs]
     found = [(path, call) for path in sources for call in calls(parsed(path)) if re.match(forbidden, call)]
-    assert found == []
+    assert found == [(tested, "exec()")]
 
 
 def test_no_source_file_silences_a_checker_or_is_unfinished() -> None:

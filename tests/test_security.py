@@ -1,4 +1,7 @@
-"""No source file can run what a file says: no pickle, no text as code, no shell, no import by a name that is read."""
+"""No source file can run what a file says: no pickle, no text as code, no shell, no import by a name that is read.
+
+But for the programs of models whose score is the share that passes tests: `tests/metrics/test_programs.py`.
+"""
 
 import ast
 import re
@@ -42,9 +45,10 @@ NAMED_BY_OTHERS = {  # getattr(torch, ...) by a name that is no constant, and wh
     "distributed/reducer.py": "type",  # a process of this run
 }
 
-OWN_FILES = {  # what runs or unpacks a file that this process has just written
+OWN_FILES = {  # what runs or unpacks a file that this process has just written, or a program
     "convert/argos_export.py": ["package.extractall"],  # the package of an export, to compare its outputs
     "convert/onnx/comparison.py": ["import runpy"],  # run.py of an export, a copy of a file of heedful
+    "metrics/untrusted_program.py": ["compile", "exec"],  # in a process with limits, what a model wrote
 }
 
 
