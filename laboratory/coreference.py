@@ -19,8 +19,8 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from heedful.architectures.transformer.masked_models import MaskedLanguageModel
+from heedful.corpora.sampling import divide
 from heedful.corpora.scenes import Sentence, english
-from heedful.corpora.scenes.corpus import divide
 from heedful.corpora.scenes.lexicon import Noun
 from heedful.corpora.scenes.sentence import sentence
 from heedful.corpora.scenes.stories import story

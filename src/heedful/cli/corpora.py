@@ -50,6 +50,11 @@ def write_corpus(folder: Path, files: Files, done: Callable[[int], object] = lam
             done(1)
 
 
+def report_sizes(folder: Path, what: str, train: int, valid: int, test: int) -> None:
+    """Print the sizes of the parts of a corpus; an example follows."""
+    typer.echo(f"{folder}: {counted(train, what)} to train on, {valid:,} for validation, {test:,} for test, such as")
+
+
 def reject_other_files(folder: Path, names: Collection[str], what: str) -> None:
     """Reject a folder that cannot be created, or that contains anything but files with these names."""
     from heedful.storage.atomic import TEMPORARY
@@ -103,7 +108,7 @@ def scenes(
         parts = split(languages, train, valid, test, seed, progress.advance)
     write_corpus(out, {name: text.encode for name, text in corpus_files(languages, parts).items()})
     sample = parts["test"][0]
-    typer.echo(f"{out}: {counted(train, 'pairs')} to train on, {valid:,} for validation, {test:,} for test, such as")
+    report_sizes(out, "pairs", train, valid, test)
     typer.echo(f"  {sample.source.text}\n  {sample.target.text}")
     sides = {part: [str(out / f"{part}.{language}") for language in languages.split("-")] for part in parts}
     command = ["heedful", "init", *sides["train"], "--valid", *sides["valid"], "--test", *sides["test"]]
@@ -144,7 +149,7 @@ def stories(
     with show_progress("writing stories", "stories", train + valid + test) as progress:
         parts = split_stories(train, valid, test, seed, range(fewest, most + 1), progress.advance)
     write_corpus(out, {name: text.encode for name, text in files(language, parts).items()})
-    typer.echo(f"{out}: {counted(train, 'stories')} to train on, {valid:,} for validation, {test:,} for test, such as")
+    report_sizes(out, "stories", train, valid, test)
     typer.echo("".join(f"  {sentence}\n" for sentence in express(language, parts["test"][0])), nl=False)
     command = ["heedful", "init", str(out)]
     if facts:
@@ -176,9 +181,7 @@ def functions(
         parts = split(train, valid, test, seed, progress.advance)
     write_corpus(out, {name: text.encode for name, text in function_files(parts).items()})
     sample = parts["test"][0]
-    typer.echo(
-        f"{out}: {counted(train, 'functions')} to train on, {valid:,} for validation, {test:,} for test, such as"
-    )
+    report_sizes(out, "functions", train, valid, test)
     typer.echo(textwrap.indent(f"{sample.description}\n{sample.code}", "  "))
     command = ["heedful", "init", str(out), "--task", "text_to_text"]
     columns = ["--source-field", "description", "--target-field", "code"]
@@ -230,7 +233,7 @@ def shapes(
         files = corpus_files(parts, speaker)
         progress.begin("files", len(files))
         write_corpus(out, files, progress.advance)
-    typer.echo(f"{out}: {counted(train, 'images')} to train on, {valid:,} for validation, {test:,} for test, such as")
+    report_sizes(out, "images", train, valid, test)
     typer.echo("".join(f"  {caption(language, parts['test'][0]).text}\n" for language in LANGUAGES), nl=False)
     command = ["heedful", "init", str(out / "train.jsonl"), "--task", "captioning", "--target-field", "en"]
     typer.echo(f"next:\n  {shlex.join(command)}")

@@ -8,11 +8,9 @@ import itertools
 import json
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from heedful.corpora.scenes.corpus import divide
-
-T = TypeVar("T")
+from heedful.corpora.sampling import Sampler, divide
 
 LETTERS = "abcdefghiklmnoprstuwy"
 AFFIXES = (*LETTERS, "un", "re", "in", "ab", "st", "th", "er", "ed", "ly", "on", "an", "es")
@@ -33,7 +31,7 @@ class Part(NamedTuple):
 
 
 class Items(NamedTuple):
-    """What a function computes its result from: the items of a collection that meet a condition, perhaps changed."""
+    """Items of a collection that meet a condition, perhaps changed: a function computes its result from them."""
 
     words: str
     name: str  # of an item
@@ -55,32 +53,16 @@ class Items(NamedTuple):
         return block(*lines, f"return {result}")
 
 
-class Draw:
-    """Sampler; `random.random` is its only source of randomness."""
-
-    def __init__(self, rng: random.Random) -> None:
-        self._random = rng.random
-
-    def one(self, items: Sequence[T]) -> T:
-        return items[int(self._random() * len(items))]
-
-    def chance(self, probability: float) -> bool:
-        return self._random() < probability
-
-    def number(self, least: int, most: int) -> int:
-        return least + int(self._random() * (most - least + 1))
-
-
 def function(seed: int, index: int) -> Function:
     """Sample function `index` of the corpus with seed `seed`; it depends on these arguments alone."""
-    draw = Draw(random.Random(f"functions {seed} {index}"))
+    draw = Sampler(random.Random(f"functions {seed} {index}"))
     parameter, kind = draw.one(KINDS)
     words, code = kind(draw)
     start = draw.one(("Return", "Write a function that returns"))
     return Function(f"{start} {words}.", f"def f({parameter}):\n{code}")
 
 
-def of_number(draw: Draw) -> Part:
+def of_number(draw: Sampler) -> Part:
     """Sample the result of a function that changes a number in one of two ways."""
     condition, first, second = number_condition(draw), number_change(draw), number_change(draw)
     while second == first:
@@ -89,19 +71,13 @@ def of_number(draw: Draw) -> Part:
     return Part(f"the number {first.words} if it is {condition.words}, and otherwise {second.words}", lines)
 
 
-def of_numbers(draw: Draw) -> Part:
+def of_numbers(draw: Sampler) -> Part:
     """Sample the result of a function of a list of numbers."""
     condition = combined(draw, number_condition) if draw.chance(0.8) else None
     if condition and draw.chance(0.25):
         return of_condition(draw, f"the numbers are {condition.words}", "number", "numbers", condition.code)
     change = number_change(draw) if draw.chance(0.5) else None
-    items = Items(
-        f"the numbers{f' that are {condition.words}' if condition else ''}{f', each {change.words}' if change else ''}",
-        "number",
-        "numbers",
-        condition.code if condition else "",
-        change.code if change else "number",
-    )
+    items = items_of("the numbers", "that are", "number", "numbers", condition, change)
     return draw.one(
         (
             Part(f"the sum of {items.words}", returned(f"sum({items.code})")),
@@ -113,19 +89,13 @@ def of_numbers(draw: Draw) -> Part:
     )
 
 
-def of_words(draw: Draw) -> Part:
+def of_words(draw: Sampler) -> Part:
     """Sample the result of a function of the words of a text."""
     condition = combined(draw, word_condition) if draw.chance(0.8) else None
     if condition and draw.chance(0.25):
         return of_condition(draw, f"the words {condition.words}", "word", "text.split()", condition.code)
     change = draw.one(WORD_CHANGES) if draw.chance(0.5) else None
-    items = Items(
-        f"the words{f' that {condition.words}' if condition else ''}{f', each {change.words}' if change else ''}",
-        "word",
-        "text.split()",
-        condition.code if condition else "",
-        change.code if change else "word",
-    )
+    items = items_of("the words", "that", "word", "text.split()", condition, change)
     separator, name = draw.one(((" ", "spaces"), ("-", "hyphens"), (", ", "commas and spaces"), ("", "nothing")))
     longest = f'max(({items.code}), key=len, default="")'
     return draw.one(
@@ -138,7 +108,13 @@ def of_words(draw: Draw) -> Part:
     )
 
 
-def of_condition(draw: Draw, words: str, item: str, collection: str, condition: str) -> Part:
+def items_of(noun: str, link: str, name: str, collection: str, condition: Part | None, change: Part | None) -> Items:
+    """Describe items with the words for their condition, after `link`, and for their change."""
+    words = noun + (f" {link} {condition.words}" if condition else "") + (f", each {change.words}" if change else "")
+    return Items(words, name, collection, condition.code if condition else "", change.code if change else name)
+
+
+def of_condition(draw: Sampler, words: str, item: str, collection: str, condition: str) -> Part:
     """Sample a result that depends only on how many items meet a condition."""
     noun, rest = words.removeprefix("the ").split(" ", 1)
     return draw.one(
@@ -150,7 +126,7 @@ def of_condition(draw: Draw, words: str, item: str, collection: str, condition: 
     )
 
 
-def arranged(draw: Draw, items: Items) -> tuple[Part, ...]:
+def arranged(draw: Sampler, items: Items) -> tuple[Part, ...]:
     """Return results that are a list of items in some order."""
     k, order = draw.number(2, 5), "ascending" if items.name == "number" else "alphabetical"
     return (
@@ -165,7 +141,7 @@ def arranged(draw: Draw, items: Items) -> tuple[Part, ...]:
     )
 
 
-def combined(draw: Draw, condition: Callable[[Draw], Part]) -> Part:
+def combined(draw: Sampler, condition: Callable[[Sampler], Part]) -> Part:
     """Sample a condition, or two that are joined by "and" or "or"."""
     first, second, link = condition(draw), condition(draw), draw.one(("and", "or"))
     if draw.chance(0.6) or first == second:
@@ -173,7 +149,7 @@ def combined(draw: Draw, condition: Callable[[Draw], Part]) -> Part:
     return Part(f"{first.words} {link} {second.words}", f"{first.code} {link} {second.code}")
 
 
-def number_condition(draw: Draw) -> Part:
+def number_condition(draw: Sampler) -> Part:
     """Sample a condition on a number, in words that follow "is" or "are"."""
     k, divisor = draw.number(0, 20), draw.number(3, 9)
     return draw.one(
@@ -190,7 +166,7 @@ def number_condition(draw: Draw) -> Part:
     )
 
 
-def word_condition(draw: Draw) -> Part:
+def word_condition(draw: Sampler) -> Part:
     """Sample a condition on words, in words that follow "that"."""
     k, letter, affix = draw.number(2, 6), draw.one(LETTERS), draw.one(AFFIXES)
     return draw.one(
@@ -205,7 +181,7 @@ def word_condition(draw: Draw) -> Part:
     )
 
 
-def number_change(draw: Draw) -> Part:
+def number_change(draw: Sampler) -> Part:
     """Sample a change of a number, in words that follow it."""
     k = draw.number(2, 12)
     return draw.one(

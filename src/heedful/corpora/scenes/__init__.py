@@ -10,8 +10,8 @@ import itertools
 import random
 from collections.abc import Callable, Iterator
 
+from heedful.corpora.sampling import divide
 from heedful.corpora.scenes import brackets, chinese, english, german
-from heedful.corpora.scenes.corpus import divide
 from heedful.corpora.scenes.grammar import draw
 from heedful.corpora.scenes.sentence import ROLES, ScenePair, Sentence, align, sentence
 from heedful.errors import InputError

@@ -4,6 +4,7 @@ import random
 from collections.abc import Sequence
 from typing import TypeVar
 
+from heedful.corpora.sampling import Sampler
 from heedful.corpora.scenes.lexicon import (
     ADJECTIVES,
     BESIDE,
@@ -21,7 +22,6 @@ from heedful.corpora.scenes.lexicon import (
 )
 from heedful.corpora.scenes.tree import Clause, Gap, Nominal, Pair, Phrase, Place, Pronoun
 
-T = TypeVar("T")
 W = TypeVar("W", Noun, Verb)
 
 MAN, WOMAN = NOUNS[:2]
@@ -54,25 +54,17 @@ DONE = {noun: tuple(verb for verb in SIMPLE if noun in verb.objects and "_" not 
 IDENTIFYING = ("present", "progressive", "past", "habit")
 
 
-class Author:
+class Author(Sampler):
     """Sampler of the phrases and clauses of one scene.
 
     No noun or verb repeats unless no other is left, so that references are clear.
-
-    Only `random.random` is called, because Python guarantees that its sequence is the same in all versions.
     """
 
     def __init__(self, rng: random.Random, strangers: bool):
         """Sample with `rng`; with `strangers`, "he", "she" and "they" may refer to people outside the scene."""
-        self._random = rng.random
+        super().__init__(rng)
         self._strangers = strangers
         self._used: set[Noun | Verb] = set()
-
-    def chance(self, probability: float) -> bool:
-        return self._random() < probability
-
-    def one(self, items: Sequence[T]) -> T:
-        return items[int(self._random() * len(items))]
 
     def fresh(self, words: Sequence[W]) -> W:
         """Sample a noun or verb that is not in the scene yet, if there is one, and record that it is used."""

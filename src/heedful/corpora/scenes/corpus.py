@@ -1,42 +1,8 @@
-"""Files of a scenes corpus, and the split into training, validation and test data by the English text alone."""
+"""Files of a scenes corpus."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
-from zlib import crc32
+from collections.abc import Iterable, Mapping, Sequence
 
 from heedful.corpora.scenes.sentence import ScenePair
-
-T = TypeVar("T")
-
-
-def divide(
-    items: Iterator[T],
-    text: Callable[[T], str],
-    sizes: Mapping[str, int],
-    done: Callable[[int], object] = lambda _: None,
-) -> dict[str, list[T]]:
-    """Split generated items with distinct text into "train", "valid" and "test", by a checksum of the text alone.
-
-    One text in 16 is for validation, and one in 16 for testing, whatever the seed and the sizes: a training text of one
-    corpus is never a validation or test text of another.
-
-    Args:
-        items: An endless generator of items.
-        text: Returns the English text of an item.
-        sizes: The number of items for each part.
-        done: Called with the number of items added.
-    """
-    parts: dict[str, list[T]] = {part: [] for part in sizes}
-    texts: set[str] = set()
-    while any(len(parts[part]) < size for part, size in sizes.items()):
-        item = next(items)
-        english = text(item)
-        part = {0: "valid", 1: "test"}.get(crc32(english.encode()) % 16, "train")
-        if english not in texts and len(parts[part]) < sizes[part]:
-            texts.add(english)
-            parts[part].append(item)
-            done(1)
-    return parts
 
 
 def corpus_files(languages: str, parts: Mapping[str, Sequence[ScenePair]]) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from heedful.corpora.sampling import Sampler
 from heedful.corpora.scenes.author import LIVING, PEOPLE, QUALITIES
 from heedful.corpora.scenes.lexicon import Noun, Verb
 from heedful.corpora.scenes.tree import Clause, Nominal, Phrase, Place, Pronoun, Question, Scene
@@ -58,17 +59,18 @@ def dialogue(story: Sequence[Scene], seed: str) -> list[Exchange]:
 
     Each is about another fact. Its subject is a pronoun if it was also the subject of the exchange before.
     """
-    rng = random.Random(seed)
+    sampler = Sampler(random.Random(seed))
     clauses = facts(story)
     rest = list(clauses)
     exchanges: list[Exchange] = []
     topic = None
     while rest and len(exchanges) < QUESTIONS:
-        kinds = _exchanges(rest.pop(int(rng.random() * len(rest))), clauses)
+        clause = sampler.one(rest)
+        rest.remove(clause)
+        kinds = _exchanges(clause, clauses)
         if not kinds:
             continue
-        choices = kinds[int(rng.random() * len(kinds))]
-        question, answer = choices[int(rng.random() * len(choices))]
+        question, answer = sampler.one(sampler.one(kinds))
         subject = _noun(question.main.subject)
         if subject and subject is topic:
             question = Scene(replace(question.main, subject=_pronoun(subject)))

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from heedful.corpora.sampling import divide
 from heedful.corpora.scenes import chinese, english, german, grammar
 from heedful.corpora.scenes.author import ANY, LANDMARKS, LIVING, PEOPLE, PLACES, QUALITIES, TIMES_OF, Author, W
-from heedful.corpora.scenes.corpus import divide
 from heedful.corpora.scenes.facts import dialogue, summary
 from heedful.corpora.scenes.lexicon import Adjective, Noun, Verb, nouns_of
 from heedful.corpora.scenes.sentence import sentence

@@ -9,7 +9,7 @@ import itertools
 import random
 from collections.abc import Callable
 
-from heedful.corpora.scenes.corpus import divide
+from heedful.corpora.sampling import divide
 from heedful.corpora.shapes.captions import LANGUAGES, caption
 from heedful.corpora.shapes.scene import Scene, draw
 
