@@ -1,0 +1,96 @@
+"""A document: its translatable texts, and the same file with other texts in their places.
+
+A reader of a format finds the places of the texts in the content of a file. All else in the file is copied unchanged,
+and so is a text that does not change: a document whose texts stay the same stays the same byte for byte.
+"""
+
+import codecs
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+from heedful.errors import InputError
+
+# The byte order mark of UTF-16 and UTF-8; each encoding writes it again.
+MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+
+
+class Tag(NamedTuple):
+    """Inline markup at a position of a text, such as <b>: the number of characters before it, and its form in the file.
+
+    An empty tag stands alone, such as a line break or an image.
+    """
+
+    position: int
+    markup: str
+    kind: Literal["open", "close", "empty"]
+
+
+class Segment(NamedTuple):
+    """Text to translate, usually a paragraph, with its inline markup in order; `text` has neither tags nor escapes."""
+
+    text: str
+    tags: tuple[Tag, ...] = ()
+
+
+class Document(Protocol):
+    """Content of a file, with its texts."""
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """Texts to translate, in the order of the file."""
+        ...
+
+    def with_segments(self, segments: Sequence[Segment]) -> bytes:
+        """Return the file with other texts in the places of `self.segments`, one for each."""
+        ...
+
+
+class Place(NamedTuple):
+    """Place of a text in the content of a file.
+
+    Attributes:
+        begin: The first character that a new text replaces.
+        end: The character after the last one that a new text replaces.
+        segment: The text to translate.
+        written: Returns a text in the notation of the file, with its tags and escapes.
+        is_target: True in a bilingual file, where the place is that of the translation: it is filled in any case.
+    """
+
+    begin: int
+    end: int
+    segment: Segment
+    written: Callable[[Segment], str]
+    is_target: bool = False
+
+
+@dataclass(frozen=True)
+class TextDocument:
+    """Document of a text format: the characters of the file, with the places of its texts in order."""
+
+    content: str
+    encoding: str
+    places: Sequence[Place]
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        return [place.segment for place in self.places]
+
+    def with_segments(self, segments: Sequence[Segment]) -> bytes:
+        parts, position = [], 0
+        for place, segment in zip(self.places, segments, strict=True):
+            is_same = segment == place.segment and not place.is_target
+            present = self.content[place.begin : place.end]
+            parts += [self.content[position : place.begin], present if is_same else place.written(segment)]
+            position = place.end
+        return "".join([*parts, self.content[position:]]).encode(self.encoding, errors="strict")
+
+
+def decoded(data: bytes, name: str) -> tuple[str, str]:
+    """Decode the content of a file that is UTF-8, or UTF-16 with a byte order mark; return it and its encoding."""
+    encoding = next((encoding for mark, encoding in MARKS if data.startswith(mark)), "utf-8")
+    try:
+        return data.decode(encoding), encoding
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{name}:{line}: is not {encoding.upper()} text; convert the file to UTF-8") from error
