@@ -293,3 +293,11 @@ ENGINE_PREDICTORS: Registry[Any] = Registry(
         "speech_recognition": "heedful.predictors.ctranslate2_transcriber:CTranslate2Transcriber",
     },
 )
+
+DOCUMENTS: Registry[Any] = Registry(
+    "document format",
+    {  # by the ending of file names, the function that finds the texts in a document
+        "txt": "heedful.documents.plain_text:read",
+    },
+    "heedful.documents",
+)

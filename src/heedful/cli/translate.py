@@ -14,12 +14,14 @@ import typer
 
 from heedful.cli import options
 from heedful.cli.answering import AnswerForm, TextCommand, check_n_best, load, settings, warn_of_cut_outputs
+from heedful.cli.documents import DocumentTranslation, check_document_options, documents_in, output_paths
 from heedful.cli.inputs import texts_argument, texts_of, warning_if_unknown
 from heedful.cli.output import one_line, to_json, warn
 from heedful.config.keys import KEYS
 from heedful.config.schema import DecodeConfig
 from heedful.data.readers.files import read_lines
 from heedful.data.readers.labelled import WholeRow, is_table
+from heedful.documents.document import read_document
 from heedful.errors import InputError, Interrupted, Terminated
 from heedful.progress import show_progress
 from heedful.storage.complete_folder import MANIFEST
@@ -37,7 +39,7 @@ CHECKED_LINES = 1000  # of the first unfinished file in a folder, to see whether
 
 
 def translate(
-    text: Annotated[list[str] | None, texts_argument("Sentences to translate.")] = None,
+    text: Annotated[list[str] | None, texts_argument("Sentences to translate, or documents.")] = None,
     models: Annotated[
         list[str] | None,
         typer.Option("--model", help=f"{options.MODEL_HELP} {options.ENSEMBLE_HELP}", show_default="en-de"),
@@ -79,6 +81,9 @@ def translate(
         ),
     ] = None,
     ray: Annotated[bool, typer.Option("--ray", help="Translate a folder on the machines of a Ray cluster.")] = False,
+    in_place: Annotated[
+        bool, typer.Option("--in-place", help="Replace documents with their translations.", show_default=False)
+    ] = False,
     literals: Annotated[
         bool,
         typer.Option(
@@ -94,7 +99,13 @@ def translate(
     engine: options.Engine = "auto",
     _verbose: options.Verbose = False,
 ) -> None:
-    r"""Translate sentences, the lines of files, a table column, or standard input; one output line per input.
+    r"""Translate sentences, the lines of files, a table column, standard input, or documents.
+
+    Sentences, lines and rows have one output line per input. A text that is the
+    name of a document, such as notes.txt, is translated as a whole, to
+    notes.de.txt, or to the file or folder that --output names: paragraphs are
+    split into sentences, and markup, blanks and everything that is not text are
+    kept. After an interruption, the same command resumes the translation.
 
     With a folder as --input, every file in it is translated to a file of the
     same name in the folder --output. After an interruption, the same command
@@ -121,7 +132,16 @@ def translate(
     check_n_best(n_best, "translation", as_json=as_json)
     search = settings(locals(), DecodeConfig)
     models = models or ["en-de"]
-    if shard_lines is not None or ray or (source and source.is_dir()):
+    documents = documents_in(text)
+    if documents:
+        others = {"--input": source, "--input-format": input_form, "--column": source_field, "--json": as_json}
+        others |= {"--shard-lines": shard_lines is not None, "--ray": ray, "--no-literals": not literals}
+        check_document_options(documents[0], others)
+        translator = load_translator(models, device, precision, engine, search)
+        translate_documents(documents, output, models, precision, translator, in_place=in_place)
+    elif in_place:
+        raise InputError("--in-place is for documents; give the names of documents, or leave it out")
+    elif shard_lines is not None or ray or (source and source.is_dir()):
         from heedful.jobs import SHARD_LINES, check_output_folder, check_shard_lines
 
         folders = check_folders(text, source, output, "--ray" if ray else "--shard-lines")
@@ -188,7 +208,7 @@ WRITE_PARAMETERS = {
 def write_parameters() -> Iterator[Parameter]:
     """Yield the parameters of `write`: those of `translate`, except that a model is required."""
     for name, parameter in signature(translate).parameters.items():
-        if name != "literals":  # applies only to models that translate
+        if name not in ("literals", "in_place"):  # apply only to models that translate
             annotation = WRITE_PARAMETERS.get(name, parameter.annotation)
             default = Parameter.empty if name == "models" else parameter.default
             yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
@@ -314,18 +334,10 @@ class FolderTranslation:
 
     def open(self, done: Callable[[int], object] = lambda _: None) -> tuple["FolderJob", "FolderTranslator"]:
         """Load the model, and start or take part in the job; a job with other settings or texts is rejected."""
-        from heedful.checkpoint import find_model
         from heedful.jobs import open_job
 
         translator = load_translator(self.models, self.device, self.precision, self.engine, self.search)
-        manifests = [(find_model(model) / MANIFEST).read_bytes() for model in self.models]
-        settings = {
-            "model": " ".join(hashlib.sha256(manifest).hexdigest() for manifest in manifests),
-            "device": translator.device.type,
-            "precision": self.precision,
-            "json": self.as_json,
-            **asdict(translator.config),
-        }
+        settings = {**result_settings(self.models, translator, self.precision), "json": self.as_json}
         lines = line_translator(translator, self.literals and not self.as_json)
         if lines is not translator:
             settings["literals"] = True
@@ -353,9 +365,50 @@ class FolderTranslator:
                 yield one_line(translation.text)
 
 
+def result_settings(models: Sequence[str], translator: "Translator", precision: str) -> dict[str, Any]:
+    """Return what translations depend on besides the texts, so that a job is resumed only with the same settings."""
+    from heedful.checkpoint import find_model
+
+    manifests = [(find_model(model) / MANIFEST).read_bytes() for model in models]
+    return {
+        "model": " ".join(hashlib.sha256(manifest).hexdigest() for manifest in manifests),
+        "device": translator.device.type,
+        "precision": precision,
+        **asdict(translator.config),
+    }
+
+
+def translate_documents(
+    documents: Sequence[Path],
+    output: Path | None,
+    models: Sequence[str],
+    precision: str,
+    translator: "Translator",
+    *,
+    in_place: bool,
+) -> None:
+    """Translate documents one after the other, after checking all of them."""
+    from heedful.predictors.document_translator import DocumentTranslator
+
+    recipe = translator.recipe
+    if recipe is None or recipe.task != "translation":
+        raise InputError(f"{documents[0]}: the model does not translate, so it cannot translate documents")
+    languages = recipe.data.source_language, recipe.data.target_language
+    outputs = output_paths(documents, output, *languages, in_place=in_place)
+    translation = DocumentTranslation(DocumentTranslator(translator), result_settings(models, translator, precision))
+    counts = OutputCounts()
+    for document in documents:
+        read_document(document)  # so that errors are found before the first translation
+    with stopping("interrupted; the same command resumes the translation"):
+        for document, path in zip(documents, outputs, strict=True):
+            translation.translate(document, path, counts.add)
+    counts.warn(" and ".join(models), translator)
+
+
 def translate_folder(task: FolderTranslation, ray: bool) -> None:
     """Translate the files of a folder until all are done, by this process, others, or the machines of a Ray cluster."""
-    with stopping(task.output):
+    message = f"interrupted; the finished translations are in {task.output}, and the same command resumes the job"
+    with stopping(message):
         with show_progress(f"reading {task.source}", "lines") as reading:
             job, translator = task.open(reading.advance)
         # Warn if the vocabulary does not cover the beginning of the first file that is not translated yet.
@@ -381,7 +434,7 @@ def translate_folder(task: FolderTranslation, ray: bool) -> None:
 
 
 @contextmanager
-def stopping(output: Path) -> Iterator[None]:
+def stopping(message: str) -> Iterator[None]:
     """Turn Ctrl-C or SIGTERM into an error that says how to resume, once the block has released its claims."""
     is_terminated = False
 
@@ -394,7 +447,6 @@ def stopping(output: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        message = f"interrupted; the finished translations are in {output}, and the same command resumes the job"
         raise (Terminated if is_terminated else Interrupted)(message) from error
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -7,9 +7,13 @@ and so is a text that does not change: a document whose texts stay the same stay
 import codecs
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from heedful.errors import InputError
+from heedful.registry import DOCUMENTS
+from heedful.storage.paths import unreadable
+from heedful.wording import either
 
 # The byte order mark of UTF-16 and UTF-8; each encoding writes it again.
 MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
@@ -18,12 +22,13 @@ MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codec
 class Tag(NamedTuple):
     """Inline markup at a position of a text, such as <b>: the number of characters before it, and its form in the file.
 
-    An empty tag stands alone, such as a line break or an image.
+    An empty tag stands alone, such as a line break or an image; a tag that is a word of its sentence, such as inline
+    code, is translated as a name is.
     """
 
     position: int
     markup: str
-    kind: Literal["open", "close", "empty"]
+    kind: Literal["open", "close", "empty", "word"]
 
 
 class Segment(NamedTuple):
@@ -94,3 +99,24 @@ def decoded(data: bytes, name: str) -> tuple[str, str]:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(f"{name}:{line}: is not {encoding.upper()} text; convert the file to UTF-8") from error
+
+
+def is_document(path: Path) -> bool:
+    """Return True if the name of a file has the ending of a document."""
+    return _ending(path) in DOCUMENTS
+
+
+def read_document(path: Path) -> Document:
+    """Read a document in the format that the ending of its name stands for."""
+    if not is_document(path):
+        endings = either(f".{ending}" for ending in DOCUMENTS)
+        raise InputError(f"{path}: is not a document that heedful can read; the name must end in {endings}")
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(unreadable(path, error)) from error
+    return DOCUMENTS[_ending(path)](data, str(path))
+
+
+def _ending(path: Path) -> str:
+    return path.suffix.lower().removeprefix(".")

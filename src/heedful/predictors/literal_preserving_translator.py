@@ -146,7 +146,7 @@ NOTATION = re.compile(r"\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+|\d+[.,]\d{1,2}")
 REPETITION = re.compile(r"\b(\w+(?:\W+\w+){0,4}?)(?:\W+\1\b){3,}", re.IGNORECASE)
 DOUBLING = re.compile(r"\b(\w+)(?:\W+\1\b)+", re.IGNORECASE)  # a single word that is repeated at least once
 MIN_REPETITIONS = 4  # of three words, in a translation that loops
-_WIDE_STOPS = ("。", "！", "？")
+_WIDE_STOP = re.compile("[。！？][”’」』）]*$")
 UNTRANSLATED = Hypothesis([], [0.0], 1.0)  # for a text that is left unchanged, such as a line of literals
 
 Steps = Generator[list[str], list[Translation], Translation]  # yields texts, receives translations, returns one
@@ -317,8 +317,9 @@ class LiteralPreservingTranslator:
         for reading in readings:
             parts = list(islice(results, len(reading.sentences)))
             words = reading.joined([part.text for part in parts])
-            if not REPETITION.search(text):
-                words = (REPETITION if " " in text else DOUBLING).sub(r"\1", words)
+            repetition = REPETITION if " " in text else DOUBLING
+            if not repetition.search(text):
+                words = repetition.sub(r"\1", words)
                 if loops(text, words):
                     continue
             translations.append((_mean_log_prob(parts), _of_parts(parts, words)))
@@ -353,12 +354,20 @@ class Reading(NamedTuple):
         """Join the translations of the sentences; if the reading added a full stop, remove it."""
         if self.adds_full_stop:
             return re.sub(r"(?<=\w)[.!]$", "", translations[0])
-        # Chinese and Japanese sentences follow each other without a space.
         blanks = [
-            ("" if blank == " " else blank) if text.endswith(_WIDE_STOPS) else blank or " "
-            for text, blank in zip(translations, self.blanks, strict=False)
+            blank_after(sentence, text, blank)
+            for sentence, text, blank in zip(self.sentences, translations, self.blanks, strict=False)
         ]
         return _joined(translations, blanks)
+
+
+def blank_after(sentence: str, translation: str, blank: str) -> str:
+    """Return the blank after a translated sentence: the `blank` after the sentence, or the other language's."""
+    # Chinese and Japanese sentences follow each other without a space.
+    is_wide, becomes_wide = (_WIDE_STOP.search(text) is not None for text in (sentence, translation))
+    if is_wide == becomes_wide:
+        return blank
+    return {"": " "}.get(blank, blank) if is_wide else {" ": ""}.get(blank, blank)
 
 
 def loops(text: str, translation: str) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, overload
 
 from heedful.config.options import DecodeOptions
@@ -19,6 +20,7 @@ from heedful.predictors.predictor import (
     described,
 )
 from heedful.search.hypothesis import Hypothesis
+from heedful.storage.written_files import own_file
 from heedful.text.tokenizer import EOS, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -132,6 +134,49 @@ class Translator(Predictor["SourceToTarget", str]):
                 truncated = len(text) > max_characters or len(row) >= self.longest_source
                 decode = self.tokenizers.target.decode
                 yield Translation([Alternative(decode(h.tokens), h) for h in hypotheses], truncated)
+
+    @overload
+    def translate_text(self, texts: str, **options: Unpack[DecodeOptions]) -> str: ...
+    @overload
+    def translate_text(self, texts: Iterable[str], **options: Unpack[DecodeOptions]) -> list[str]: ...
+    def translate_text(self, texts: object, **options: Unpack[DecodeOptions]) -> str | list[str]:
+        """Translate a text of any length, or each of several texts, sentence by sentence.
+
+        Line breaks, indentation and blanks stay as they are, and what is not natural language, such as a URL, is
+        copied.
+
+        Args:
+            texts: A string, which gives one translation; or an iterable of strings, which gives a list in the same
+                order.
+            options: Keys of [decode] for this call, such as `beam=1`, as for `with_options`.
+        """
+        from heedful.documents.document import Segment
+        from heedful.predictors.document_translator import DocumentTranslator
+
+        translator = DocumentTranslator(self.with_options(**options))
+        return TEXTS.one_or_all(
+            lambda each: (part.segment.text for part in translator.translate_segments(map(Segment, each))), texts
+        )
+
+    def translate_file(
+        self, source: str | Path, output: str | Path, *, replace: bool = False, **options: Unpack[DecodeOptions]
+    ) -> None:
+        """Translate a document, such as a .txt file; its format stays the same.
+
+        Args:
+            source: The document.
+            output: The file to write. It is written at once when everything is translated.
+            replace: Replace a file that heedful did not write.
+            options: Keys of [decode] for this call, such as `beam=1`, as for `with_options`.
+        """
+        from heedful.documents.document import read_document
+        from heedful.predictors.document_translator import DocumentTranslator
+
+        document = read_document(Path(source))
+        translator = DocumentTranslator(self.with_options(**options))
+        segments = [part.segment for part in translator.translate_segments(document.segments)]
+        with own_file(Path(output), replace=replace) as stream:
+            stream.write(document.with_segments(segments))
 
     @overload
     def score(self, pairs: tuple[str, str]) -> TokenScores: ...

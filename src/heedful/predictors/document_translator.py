@@ -1,0 +1,89 @@
+"""Translation of documents: paragraphs are translated sentence by sentence, and keep their markup and their blanks."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+from sentencex.sentencex import segment as split_sentences
+
+from heedful.documents.document import Segment
+from heedful.documents.tags import Link, with_stand_ins, with_tags, without_stand_ins
+from heedful.predictors.literal_preserving_translator import LiteralPreservingTranslator, blank_after
+from heedful.predictors.predictor import Done
+from heedful.predictors.translator import Translation, Translator
+
+WINDOW = 256  # segments translated together
+
+Range = tuple[int, int]  # the first character, and the one after the last
+
+
+class TranslatedSegment(NamedTuple):
+    """Translation of a segment, and the translations of its sentences, in order."""
+
+    segment: Segment
+    sentences: Sequence[Translation]
+
+
+@dataclass(frozen=True)
+class DocumentTranslator:
+    """Translator of the segments of documents. The translation of a segment never depends on other segments."""
+
+    translator: Translator
+
+    def translate_segments(
+        self, segments: Iterable[Segment], window: int = WINDOW, done: Done = lambda _: None
+    ) -> Iterator[TranslatedSegment]:
+        """Translate segments, in order.
+
+        Args:
+            segments: Texts of any length, with their inline tags.
+            window: Number of segments read before their translations are yielded.
+            done: Called with the number of sentences just translated, after each batch.
+        """
+        lines = LiteralPreservingTranslator(self.translator)
+        segments = iter(segments)
+        while chunk := list(islice(segments, window)):
+            sources = [with_stand_ins(segment) for segment in chunk]
+            ranges = [list(self.sentences(source.text)) for source, _ in sources]
+            texts = [
+                source.text[begin:end]
+                for (source, _), sentences in zip(sources, ranges, strict=True)
+                for begin, end in sentences
+            ]
+            # A sentence that occurs several times, as the strings of a program do, is translated once.
+            unique = list(dict.fromkeys(texts))
+            translations = dict(zip(unique, lines.translate_lines(unique, max(len(unique), 1), done), strict=True))
+            done(len(texts) - len(unique))
+            for (source, markup), sentences in zip(sources, ranges, strict=True):
+                parts = [translations[source.text[begin:end]] for begin, end in sentences]
+                yield TranslatedSegment(without_stand_ins(joined(source, sentences, parts), markup), parts)
+
+    def sentences(self, text: str) -> Iterator[Range]:
+        """Yield the range of each sentence in a text, without the blanks around it; a line break ends a sentence."""
+        recipe = self.translator.recipe
+        for line in re.finditer(r"[^\r\n]+", text):
+            position = line.start()
+            for sentence in split_sentences(recipe.data.source_language if recipe else "en", line[0]):
+                core = sentence.strip()
+                if core:
+                    begin = position + sentence.index(core)
+                    yield begin, begin + len(core)
+                position += len(sentence)
+
+
+def joined(source: Segment, sentences: Sequence[Range], translations: Sequence[Translation]) -> Segment:
+    """Join the translations of the sentences of a segment as the sentences are, and place the tags of the segment."""
+    text, position = "", 0
+    links: list[Link] = []
+    for (begin, end), translation in zip(sentences, translations, strict=True):
+        blank = source.text[position:begin]
+        if links:
+            previous, previous_translation = links[-1]
+            blank = blank_after(source.text[slice(*previous)], text[slice(*previous_translation)], blank)
+        text += blank
+        links.append(Link((begin, end), (len(text), len(text) + len(translation.text))))
+        text += translation.text
+        position = end
+    return with_tags(source, text + source.text[position:], links)
