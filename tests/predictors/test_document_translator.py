@@ -21,6 +21,8 @@ WORDS = train_tokenizer(["a small dog ."], TokenizerConfig(kind="word", byte_fal
 class Stub(Translator):
     """A translator that copies a text, or changes each of its letters to upper case."""
 
+    longest_source = 1000  # tokens
+
     def __init__(self, *, copies: bool, source: str = "en", target: str = "de") -> None:
         self.copies = copies
         self.texts: list[str] = []

@@ -49,6 +49,8 @@ WORDS = train_tokenizer(["alle meine entchen ."], TokenizerConfig(kind="word", b
 class Stub(Translator):
     """A translator that turns each word of letters around; all else it loses, and names, too, unless it keeps these."""
 
+    longest_source = 1000  # tokens
+
     def __init__(self, *, keeps: bool) -> None:
         self.keeps = keeps
         self.asked: list[str] = []
@@ -324,3 +326,26 @@ def test_the_bundled_model_translates_odd_lines():
     }
     found = LiteralPreservingTranslator(load("en-de")).translate_lines(expected)
     assert [translation.text for translation in found] == list(expected.values())
+
+
+@given(st.text(st.sampled_from("ab ,.;我"), max_size=300), st.integers(2, 12))
+def test_a_sentence_that_is_too_long_is_split_and_nothing_of_it_is_lost(text, limit):
+    class Short(Stub):
+        longest_source = limit
+
+        def translate_lines(self, lines, window=1024, done=lambda _: None, **options):
+            for line in lines:
+                assert len(WORDS.encode(line)) < limit
+                yield Translation([Alternative(line, Hypothesis([7], [-0.5, -0.5], 1.0))], truncated=False)
+
+    [translation] = LiteralPreservingTranslator(Short(keeps=True)).translate_lines([text])
+    assert translation.text.replace(" ", "") == text.replace(" ", "")
+
+
+def test_a_long_sentence_is_split_at_clauses():
+    class Short(Stub):
+        longest_source = 10
+
+    stub = Short(keeps=True)
+    list(LiteralPreservingTranslator(stub).translate_lines(["we are very tired now, and it is late; we go home"]))
+    assert stub.asked == ["we are very tired now,", "and it is late; we go home"]

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, get_args
 from sentencex.sentencex import segment
 
 from heedful.predictors.predictor import Done
-from heedful.predictors.translator import WINDOW, Alternative, Translation, Translator
+from heedful.predictors.translator import MAX_SOURCE_TOKENS, WINDOW, Alternative, Translation, Translator
 from heedful.search.hypothesis import Hypothesis
 from heedful.text.tokenizer import UNK
 
@@ -145,6 +145,10 @@ NOTATION = re.compile(r"\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+|\d+[.,]\d{1,2}")
 # A phrase of up to five words that occurs more than three times in a row is kept once, unless the source has one.
 REPETITION = re.compile(r"\b(\w+(?:\W+\w+){0,4}?)(?:\W+\1\b){3,}", re.IGNORECASE)
 DOUBLING = re.compile(r"\b(\w+)(?:\W+\1\b)+", re.IGNORECASE)  # a single word that is repeated at least once
+# Pieces between which a text that is too long may be split: clauses, words with their blanks, characters.
+BREAKS = tuple(
+    map(re.compile, (r"[^;:,，；：、–—]+[;:,，；：、–—]*\s*|[;:,，；：、–—]+\s*", r"\S+\s*|\s+", r"\s*\S\s*|\s+"))
+)
 MIN_REPETITIONS = 4  # of three words, in a translation that loops
 _WIDE_STOP = re.compile("[。！？][”’」』）]*$")
 UNTRANSLATED = Hypothesis([], [0.0], 1.0)  # for a text that is left unchanged, such as a line of literals
@@ -332,15 +336,34 @@ class LiteralPreservingTranslator:
 
         Most models are trained on single sentences with full stops.
         """
-        readings = [Reading([text])]
         recipe = self.translator.recipe
         sentences = [each for each in segment(recipe.data.source_language if recipe else "en", text) if each.strip()]
-        if len(sentences) > 1:
-            blanks = [sentence[len(sentence.rstrip()) :] for sentence in sentences[:-1]]
-            readings.append(Reading([sentence.strip() for sentence in sentences], blanks))
-        elif self._knows_full_stop and not text.endswith(ENDS):
+        parts = [part for sentence in sentences for part in self._parts_that_fit(sentence)]
+        readings = [Reading([text])] if self._fits(text) else []
+        if len(parts) > 1:
+            blanks = [part[len(part.rstrip()) :] for part in parts[:-1]]
+            readings.append(Reading([part.strip() for part in parts], blanks))
+        elif self._knows_full_stop and not text.endswith(ENDS) and self._fits(f"{text}."):
             readings.append(Reading([f"{text[0].upper()}{text[1:]}."], adds_full_stop=True))
         return readings
+
+    def _parts_that_fit(self, text: str, breaks: Sequence[re.Pattern[str]] = BREAKS) -> list[str]:
+        """Split a text that is too long for the model: at clauses or, within a clause, at words or characters."""
+        if not breaks or self._fits(text):
+            return [text]
+        parts = [""]
+        for piece in breaks[0].findall(text):
+            if parts[-1] and not self._fits(parts[-1] + piece):
+                parts.append("")
+            parts[-1] += piece
+        return [short for part in parts for short in self._parts_that_fit(part, breaks[1:])]
+
+    def _fits(self, text: str) -> bool:
+        """Return True if a text is not longer than what the model reads, and than any sentence of its training."""
+        recipe = self.translator.recipe
+        limit = min(self.translator.longest_source, recipe.data.filters.max_tokens if recipe else MAX_SOURCE_TOKENS)
+        # A token has at least one byte; one more is reserved for <eos>.
+        return len(text.encode()) < limit or len(self.translator.tokenizers.source.encode(text.rstrip())) < limit
 
 
 class Reading(NamedTuple):
