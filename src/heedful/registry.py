@@ -298,6 +298,12 @@ DOCUMENTS: Registry[Any] = Registry(
     "document format",
     {  # by the ending of file names, the function that finds the texts in a document
         "txt": "heedful.documents.plain_text:read",
+        **dict.fromkeys(("srt", "vtt"), "heedful.documents.subtitles:read"),
+        "json": "heedful.documents.json_strings:read",
+        **dict.fromkeys(("yaml", "yml"), "heedful.documents.yaml_strings:read"),
+        **dict.fromkeys(("po", "pot"), "heedful.documents.gettext_catalog:read"),
+        **dict.fromkeys(("xliff", "xlf"), "heedful.documents.xliff:read"),
+        **dict.fromkeys(("xml", "resx"), "heedful.documents.resource_xml:read"),
     },
     "heedful.documents",
 )

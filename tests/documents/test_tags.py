@@ -5,16 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.documents.document import Segment, Tag
-from heedful.documents.tags import Link, with_stand_ins, with_tags, without_stand_ins
+from heedful.documents.tags import Link, project_tags, with_stand_ins, without_stand_ins
 
 
 def parsed(markup):
-    """Read a text with tags of one letter, such as "a <b>c</b>"; <x> is an empty tag, and <w> is a word."""
+    """Read a text with tags of one letter, such as "a <b>c</b>"; <x> is an empty tag."""
     text, tags = "", []
     for part in markup.replace("<", "\0<").replace(">", ">\0").split("\0"):
         if part.startswith("<"):
-            kinds = {"<x>": "empty", "<w>": "word"}
-            tags.append(Tag(len(text), part, kinds.get(part, "close" if part[1] == "/" else "open")))
+            kind = "empty" if part == "<x>" else "close" if part[1] == "/" else "open"
+            tags.append(Tag(len(text), part, kind))
         else:
             text += part
     return Segment(text, tuple(tags))
@@ -29,7 +29,7 @@ def written(segment):
 
 def placed(markup, translation, words=()):
     source = parsed(markup)
-    return written(with_tags(source, translation, [Link((0, len(source.text)), (0, len(translation)))], words))
+    return written(project_tags(source, translation, [Link((0, len(source.text)), (0, len(translation)))], words))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_pairs_change_places_with_their_words():
 def test_tags_around_a_sentence_stay_around_its_translation():
     source = parsed("One. <b>Two and three.</b> Four.")
     sentences = [Link((0, 4), (0, 6)), Link((5, 19), (7, 12)), Link((20, 25), (13, 18))]
-    assert written(with_tags(source, "Eins.. Zwei. Vier.", sentences)) == "Eins.. <b>Zwei.</b> Vier."
+    assert written(project_tags(source, "Eins.. Zwei. Vier.", sentences)) == "Eins.. <b>Zwei.</b> Vier."
 
 
 MARKUP = st.lists(st.sampled_from(["a ", "bc", ". ", "我", "<b>", "</b>", "<i>", "</i>", "<x>"]), max_size=14)
@@ -89,7 +89,7 @@ def test_every_tag_is_in_the_translation_and_pairs_stay_nested(parts, translatio
         lambda n: Link((min(n[:2]), max(n[:2])), tuple(min(x, len(translation)) for x in sorted(n[2:])))
     )
     words = data.draw(st.lists(ranges, max_size=5))
-    result = with_tags(source, translation, [Link((0, len(source.text)), (0, len(translation)))], words)
+    result = project_tags(source, translation, [Link((0, len(source.text)), (0, len(translation)))], words)
     assert result.text == translation
     assert sorted(tag.markup for tag in result.tags) == sorted(tag.markup for tag in source.tags)
     positions = [tag.position for tag in result.tags]
@@ -99,11 +99,23 @@ def test_every_tag_is_in_the_translation_and_pairs_stay_nested(parts, translatio
         assert depth_is_valid(result.tags)
 
 
-@given(st.lists(st.sampled_from(["a ", "{1}", "bc", "<b>", "</b>", "<x>", "<w>"]), max_size=14))
-def test_a_tag_that_is_a_word_is_a_placeholder_in_the_text(parts):
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("Run <x> now.", "Run {1} now."),
+        ("See (<x>), {1} and <x>, please", "See ({2}), {1} and {3}, please"),
+        ("<x>A<x> dog: <x>B<x>", "A dog: B"),  # an image, a note, a line break
+        ("Open <b><x></b> and <x>.", "Open {1} and {2}."),
+    ],
+)
+def test_a_single_tag_in_the_place_of_a_word_is_a_placeholder(source, text):
+    assert with_stand_ins(parsed(source))[0].text == text
+
+
+@given(st.lists(st.sampled_from(["a ", "{1}", "bc", "<b>", "</b>", "<x>", " ", "."]), max_size=14))
+def test_placeholders_become_their_tags_again(parts):
     source = parsed("".join(parts))
     replaced, markup = with_stand_ins(source)
-    assert len(markup) == sum(tag.kind == "word" for tag in source.tags)
     assert all(replaced.text.count(placeholder) == 1 for placeholder in markup)
     back = without_stand_ins(replaced, markup)
     assert back.text == source.text

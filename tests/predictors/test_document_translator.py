@@ -81,7 +81,7 @@ def test_chinese_sentences_are_followed_by_a_space_only_in_other_languages():
 
 def test_inline_code_is_translated_as_a_word():
     source = Segment(
-        "Run  now. It works.", (Tag(4, "<code>ls</code>", "word"), Tag(10, "<b>", "open"), Tag(19, "</b>", "close"))
+        "Run  now. It works.", (Tag(4, "<code>ls</code>", "empty"), Tag(10, "<b>", "open"), Tag(19, "</b>", "close"))
     )
     stub = Stub(copies=False)
     [part] = DocumentTranslator(stub).translate_segments([source])

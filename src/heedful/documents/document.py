@@ -15,20 +15,19 @@ from heedful.registry import DOCUMENTS
 from heedful.storage.paths import unreadable
 from heedful.wording import either
 
-# The byte order mark of UTF-16 and UTF-8; each encoding writes it again.
-MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+# The byte order mark that a file begins with, by encoding. "utf-16" would write the bytes in the order of this machine.
+MARKS = {"utf-8-sig": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
 
 
 class Tag(NamedTuple):
     """Inline markup at a position of a text, such as <b>: the number of characters before it, and its form in the file.
 
-    An empty tag stands alone, such as a line break or an image; a tag that is a word of its sentence, such as inline
-    code, is translated as a name is.
+    An empty tag is single, such as a line break or an image.
     """
 
     position: int
     markup: str
-    kind: Literal["open", "close", "empty", "word"]
+    kind: Literal["open", "close", "empty"]
 
 
 class Segment(NamedTuple):
@@ -88,17 +87,44 @@ class TextDocument:
             present = self.content[place.begin : place.end]
             parts += [self.content[position : place.begin], present if is_same else place.written(segment)]
             position = place.end
-        return "".join([*parts, self.content[position:]]).encode(self.encoding, errors="strict")
+        content = "".join([*parts, self.content[position:]])
+        data = content.encode(self.encoding.removesuffix("-sig"), errors="replace")  # half a surrogate pair becomes "?"
+        return MARKS.get(self.encoding, b"") + data
+
+
+def with_tags(segment: Segment, escape: Callable[[str], str]) -> str:
+    """Return the text of a segment with its tags, and what is between them with escapes."""
+    parts, position = [], 0
+    for tag in segment.tags:
+        parts += [escape(segment.text[position : tag.position]), tag.markup]
+        position = tag.position
+    return "".join([*parts, escape(segment.text[position:])])
+
+
+def whole(text: str) -> str:
+    """Return a text whose surrogates are joined to characters; half a pair becomes the replacement character."""
+    return text.encode("utf-16", errors="surrogatepass").decode("utf-16", errors="replace")
 
 
 def decoded(data: bytes, name: str) -> tuple[str, str]:
     """Decode the content of a file that is UTF-8, or UTF-16 with a byte order mark; return it and its encoding."""
-    encoding = next((encoding for mark, encoding in MARKS if data.startswith(mark)), "utf-8")
+    encoding, mark = next((each for each in MARKS.items() if data.startswith(each[1])), ("utf-8", b""))
+    codec = encoding.removesuffix("-sig")
     try:
-        return data.decode(encoding), encoding
+        return data.removeprefix(mark).decode(codec), encoding
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{name}:{line}: is not {encoding.upper()} text; convert the file to UTF-8") from error
+        raise InputError(f"{name}:{line}: is not {codec.upper()} text; convert the file to UTF-8") from error
+
+
+def edges(text: str) -> tuple[str, str, str]:
+    """Return the whitespace at the beginning of a text, the text without that at its edges, and that at its end.
+
+    The whitespace at the edges of a string belongs to the file, and not to the text to translate.
+    """
+    words = text.strip()
+    begin = len(text) - len(text.lstrip())
+    return text[:begin], words, text[begin + len(words) :]
 
 
 def is_document(path: Path) -> bool:

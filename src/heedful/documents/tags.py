@@ -10,6 +10,7 @@ from heedful.documents.document import Segment, Tag
 
 Range = tuple[int, int]  # the first character, and the one after the last
 
+_BEFORE_WORD, _AFTER_WORD = re.compile(r"[\s(\[\"'“„«]$"), re.compile(r"[\s)\]\"'”“».,;:!?]")
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]|\w+|[^\w\s]")
 
 
@@ -31,7 +32,7 @@ class Element:
     children: list["Element"] = field(default_factory=list)
 
 
-def with_tags(source: Segment, text: str, sentences: Sequence[Link], words: Sequence[Link] = ()) -> Segment:
+def project_tags(source: Segment, text: str, sentences: Sequence[Link], words: Sequence[Link] = ()) -> Segment:
     """Place the tags of a segment in its translation `text`.
 
     Tags around whole sentences stay around their translations. Within a sentence, a pair of tags goes around the words
@@ -50,12 +51,16 @@ def with_tags(source: Segment, text: str, sentences: Sequence[Link], words: Sequ
 
 
 def with_stand_ins(segment: Segment) -> tuple[Segment, dict[str, str]]:
-    """Replace the tags that are words with placeholders in the text; return the markup of each placeholder as well."""
+    """Replace the tags that are words of the text with placeholders; return the markup of each placeholder as well.
+
+    A single tag with a blank before it and a blank or punctuation after it, such as inline code, is a word.
+    """
     numbers = (number for number in count(1) if f"{{{number}}}" not in segment.text)
     markup: dict[str, str] = {}
     tags, parts, position, shift = [], [], 0, 0
     for tag in segment.tags:
-        if tag.kind == "word":
+        before, after = segment.text[: tag.position], segment.text[tag.position :]
+        if tag.kind == "empty" and _BEFORE_WORD.search(before) and _AFTER_WORD.match(after):
             placeholder = f"{{{next(numbers)}}}"
             markup[placeholder] = tag.markup
             parts += [segment.text[position : tag.position], placeholder]
@@ -66,14 +71,14 @@ def with_stand_ins(segment: Segment) -> tuple[Segment, dict[str, str]]:
 
 
 def without_stand_ins(segment: Segment, markup: Mapping[str, str]) -> Segment:
-    """Replace placeholders in a text with the tags that they stand for."""
+    """Replace placeholders in a text with the tags that they represent."""
     if not markup:
         return segment
     pattern = re.compile("|".join(map(re.escape, markup)))
     matches = list(pattern.finditer(segment.text))
-    words = [Tag(match.start(), markup[match[0]], "word") for match in matches]
+    words = {Tag(match.start(), markup[match[0]], "empty") for match in matches}
     # A tag at the beginning of a placeholder precedes it.
-    tags = sorted([*segment.tags, *words], key=lambda tag: (tag.position, tag.kind == "word"))
+    tags = sorted([*segment.tags, *words], key=lambda tag: (tag.position, tag in words))
 
     def position(before: int) -> int:
         return before - sum(min(before, match.end()) - match.start() for match in matches if match.start() < before)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sentencex.sentencex import segment as split_sentences
 
 from heedful.documents.document import Segment
-from heedful.documents.tags import Link, with_stand_ins, with_tags, without_stand_ins
+from heedful.documents.tags import Link, project_tags, with_stand_ins, without_stand_ins
 from heedful.predictors.literal_preserving_translator import LiteralPreservingTranslator, blank_after
 from heedful.predictors.predictor import Done
 from heedful.predictors.translator import Translation, Translator
@@ -86,4 +86,4 @@ def joined(source: Segment, sentences: Sequence[Range], translations: Sequence[T
         links.append(Link((begin, end), (len(text), len(text) + len(translation.text))))
         text += translation.text
         position = end
-    return with_tags(source, text + source.text[position:], links)
+    return project_tags(source, text + source.text[position:], links)
