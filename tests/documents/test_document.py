@@ -5,7 +5,17 @@ from hard_texts import encoded, encodings, texts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.documents.document import Place, Segment, Tag, TextDocument, decoded, edges, whole, with_tags
+from heedful.documents.document import (
+    Place,
+    Segment,
+    Tag,
+    TextDocument,
+    decoded,
+    edges,
+    is_identifier,
+    whole,
+    with_tags,
+)
 from heedful.errors import InputError
 
 
@@ -55,3 +65,15 @@ def test_a_text_without_surrogates_is_whole(text):
     assert whole(text) == text
     assert whole(f"\ud83d{text}") == f"\ufffd{text}"
     assert whole(f"{text}\ud83d\ude00") == f"{text}😀"
+
+
+@pytest.mark.parametrize("text", ["btn-primary", "user.name", "maxItems", "MAX_SIZE", "#ff0000", "en-US", "a/b", "x:y"])
+def test_names_that_programs_read_are_identifiers(text):
+    assert is_identifier(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["Save", "save", "Check-in", "a dog", "OK", "Zimmer-Nr.", "", "3", "#tag!"]
+)
+def test_words_are_not_identifiers(text):
+    assert not is_identifier(text)

@@ -75,7 +75,7 @@ def test_characters_are_escaped_as_they_are_in_the_file():
     assert written('["a", "\\u00e9"]', "ü😀") == '["\\u00fc\\ud83d\\ude00", "\\u00fc\\ud83d\\ude00"]'
     assert written('["ä", "\\u00e9"]', "ü") == '["ü", "ü"]'
     assert written('["\\u003ca\\u003e"]', "<ü/>") == '["\\u003cü/\\u003e"]'
-    assert written('["a\\/b"]', "</") == '["<\\/"]'
+    assert written('["A\\/b"]', "</") == '["<\\/"]'
     assert written('["a\\\\/b"]', "</") == '["</"]'  # a backslash before a slash
 
 

@@ -5,6 +5,7 @@ and so is a text that does not change: a document whose texts stay the same stay
 """
 
 import codecs
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,11 @@ from heedful.wording import either
 
 # The byte order mark that a file begins with, by encoding. "utf-16" would write the bytes in the order of this machine.
 MARKS = {"utf-8-sig": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
+
+# Names that programs read, such as btn-primary, user.name, maxItems, MAX_SIZE and #ff0000.
+_IDENTIFIER = re.compile(
+    r"[a-z][a-z0-9]*(?:[-_./:][A-Za-z0-9]+)+|[a-z]+[A-Z]\w*|[A-Z0-9]+(?:_[A-Z0-9]+)+|#[0-9A-Fa-f]{3,8}"
+)
 
 
 class Tag(NamedTuple):
@@ -125,6 +131,11 @@ def edges(text: str) -> tuple[str, str, str]:
     words = text.strip()
     begin = len(text) - len(text.lstrip())
     return text[:begin], words, text[begin + len(words) :]
+
+
+def is_identifier(text: str) -> bool:
+    """Return True if a string of a program seems to be a name or a code, which must not be translated."""
+    return _IDENTIFIER.fullmatch(text) is not None
 
 
 def is_document(path: Path) -> bool:

@@ -1,4 +1,4 @@
-r"""JSON: the strings that are values, at any depth, but not the keys.
+r"""JSON: the strings that are values, at any depth, but neither keys nor identifiers.
 
 A new text is written as the file writes its texts: with \u00fc or ü, and with \/ or /.
 """
@@ -7,7 +7,7 @@ import json
 import re
 from functools import partial
 
-from heedful.documents.document import Place, Segment, TextDocument, decoded, edges, whole
+from heedful.documents.document import Place, Segment, TextDocument, decoded, edges, is_identifier, whole
 from heedful.errors import InputError
 
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -30,7 +30,7 @@ def read(data: bytes, name: str) -> TextDocument:
     places = []
     for match in STRING.finditer(content):  # outside of strings, valid JSON has no quotation marks
         leading, text, trailing = edges(whole(json.loads(match[0])))
-        if text and not KEY_END.match(content, match.end()):
+        if text and not is_identifier(text) and not KEY_END.match(content, match.end()):
             written_here = partial(written, leading=leading, trailing=trailing)
             places.append(Place(match.start(), match.end(), Segment(text), written_here))
     return TextDocument(content, encoding, places)

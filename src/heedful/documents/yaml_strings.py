@@ -11,7 +11,7 @@ from functools import partial
 
 import yaml
 
-from heedful.documents.document import Place, Segment, TextDocument, decoded, edges, whole
+from heedful.documents.document import Place, Segment, TextDocument, decoded, edges, is_identifier, whole
 from heedful.errors import InputError
 
 STRING = "tag:yaml.org,2002:str"
@@ -128,11 +128,11 @@ def _values(documents: list[yaml.Node]) -> Iterator[tuple[yaml.ScalarNode, bool]
 
 
 def _places(content: str, begin: int, node: yaml.ScalarNode, is_flow: bool, notation: Notation) -> list[Place]:
-    """Return the place of a scalar, unless it has no words."""
+    """Return the place of a scalar, unless it has no words or is an identifier."""
     leading, text, trailing = edges(whole(node.value))
     end = node.end_mark.index
     properties = content[node.start_mark.index : begin].split()
-    if not text or "!" in properties:  # PyYAML reads ! "12" as a number, too
+    if not text or is_identifier(text) or "!" in properties:  # PyYAML reads ! "12" as a number, too
         return []
     if node.style in ("|", ">"):
         raw = content[begin:end].rstrip()

@@ -30,6 +30,7 @@ _PLACEHOLDER = (
     r"\$?\{\{?[^{}\n]{1,60}\}?\}|%\([\w.]+\)[a-z]|%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?[sdifgxXu@](?!\w)|%%\w+%%|%[A-Z_]{2,}%"
     r"|\$[A-Za-z_]\w*|\[\[[^\[\]]+\]\]|<\d+>|`[^`\n]+`|(?<!\w)[@#][A-Za-z_][\w.-]*\w|\b\w+_\w+\b|\b[a-z]+(?:[A-Z]\w*)+\(\)"
 )
+_COUNT = re.compile(r"%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?[dif]|\{(?:n|num|number|count|total)\}")  # a number at run time
 _NUMBER = (
     r"(?<![A-Za-z0-9_.,])(?:[$€£¥]\s?\d[\d.,]*(?<![.,])|\d[\d.,]*(?<![.,])\s?[$€£¥])(?![A-Za-z0-9_])"
     r"|(?<![A-Za-z0-9_.,])\+?\(?\d(?:\d|[ ()/.,-]{1,2}(?=[\d(]))*(?![A-Za-z0-9_])"
@@ -76,7 +77,8 @@ def literals(text: str) -> list[Span]:
             while name.endswith((")", "]")) and name.count("(") + name.count("[") < name.count(")") + name.count("]"):
                 name = name[:-1].rstrip(_STOPS)
             end = begin + len(name or match[0])
-        if kind == "number":
+            kind = "number" if _COUNT.fullmatch(name) else kind
+        elif kind == "number":
             parts = re.findall(r"\d+", match[0])
             has_currency = not (match[0][0].isdigit() and match[0][-1].isdigit())
             # Models translate short numbers well, and may have to write them as words.
@@ -435,7 +437,7 @@ def _is_kept(literal: str, span: Span, text: str, translation: str) -> bool:
 
 
 def _stand_ins(text: str, spans: Sequence[Span]) -> Iterator[list[str]]:
-    """Yield lists of stand-ins to try: first numbers for numbers and names for all else, then names for all."""
+    """Yield lists of stand-ins to try: numbers for numbers and names for all else, names for all, numbers for all."""
     count = len(spans)
     # A stand-in that already occurs in the text could not be distinguished from it in the translation.
     names, numbers = ([each for each in pool if each not in text] for pool in (NAMES, NUMBERS))
@@ -445,6 +447,7 @@ def _stand_ins(text: str, spans: Sequence[Span]) -> Iterator[list[str]]:
         yield [numbers[i] if span.kind == "number" else names[i] for i, span in enumerate(spans)]
     for begin in range(min(MAX_TRIES, len(names) - count + 1)):
         yield names[begin : begin + count]
+    yield numbers[:count]
 
 
 def _with_text(translation: Translation, text: str) -> Translation:
