@@ -82,6 +82,7 @@ USES: dict[tuple[str, str], tuple[str, dict[str, str]]] = {  # by command and pa
             "output": ("hi --model en-de --output {}", OUT),
         }.items()
     },
+    ("translate", "alignments"): ("hi --model en-de --alignments {}", OUT),
     ("transcribe", "file"): ("{} --model speech_recognition", EITHER),
     ("transcribe", "model"): ("phrases.en --model {}", MODEL),
     ("transcribe", "out"): ("phrases.en --model speech_recognition --out {}", OUT_FOLDER),

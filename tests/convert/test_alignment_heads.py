@@ -12,7 +12,7 @@ from heedful.config.schema import CorpusConfig
 from heedful.convert import alignment_heads
 from heedful.convert.alignment_heads import alignment_head, statistical_alignment, with_head_first
 from heedful.convert.ctranslate2_export import write
-from heedful.predictors.word_times import head_weights
+from heedful.predictors.cross_attention import head_weights
 from heedful.text.tokenizer import BOS, EOS
 
 ctranslate2 = pytest.importorskip("ctranslate2")
@@ -34,7 +34,8 @@ def translator(tmp_path):
 
 def weights_of_head(network, source, target, head):
     ids, written = torch.tensor([[*source, EOS]]), torch.tensor([[BOS, *target[:-1]]])
-    return head_weights(network, ids, torch.ones_like(ids, dtype=torch.bool), written, [head])[0].numpy()
+    masks = torch.ones_like(ids, dtype=torch.bool), torch.ones_like(written, dtype=torch.bool)
+    return head_weights(network, ids, masks[0], written, masks[1], [head])[0, 0].numpy()
 
 
 def test_a_statistical_alignment_finds_the_words():
@@ -49,7 +50,7 @@ def test_a_statistical_alignment_finds_the_words():
 
 @pytest.mark.parametrize("planted", [0, 5, 10])
 def test_the_head_that_attends_to_the_translated_word_is_chosen(translator, planted, monkeypatch):
-    def attention(network, ids, mask, written, heads):
+    def attention(network, ids, mask, written, written_mask, heads):
         """Uniform, but that one head attends to the source word of the next target word."""
         words = {tokens[side]: i for i, tokens in enumerate(dictionary) for side in range(2)}
         weights = torch.full((len(heads), written.size(1), ids.size(1)), 0.1)
@@ -59,7 +60,7 @@ def test_the_head_that_attends_to_the_translated_word_is_chosen(translator, plan
         for row, token in enumerate(target):
             place = [words.get(i) for i in ids[0].tolist()].index(words[token])
             weights[planted, row, place] = 1.0
-        return weights
+        return weights[None]
 
     tokenizer = translator[1].tokenizers.target
     targets = tokenizer.encode_batch(TARGETS)

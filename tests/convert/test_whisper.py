@@ -20,8 +20,8 @@ from heedful.config.validate import recipe_from_dict
 from heedful.convert import FORMATS, Model
 from heedful.convert.whisper import languages
 from heedful.errors import InputError
+from heedful.predictors.cross_attention import head_weights
 from heedful.predictors.transcriber import Transcriber
-from heedful.predictors.word_times import head_weights
 from heedful.registry import EXPORTERS
 from heedful.text.pipeline import BOS, EOS, PAD, UNK
 from heedful.text.speech_tokens import SpeechTokens, speech_tokenizer
@@ -88,7 +88,8 @@ def test_the_attention_that_times_words_is_that_of_transformers(theirs, ours, ol
     with torch.inference_mode():
         layers = model(input_features=frames.transpose(1, 2), decoder_input_ids=old[ids], output_attentions=True)
     expected = torch.cat([layer[0] for layer in layers.cross_attentions])
-    found = head_weights(ours.model, frames, torch.ones(1, FRAMES, dtype=torch.bool), ids, range(len(expected)))
+    masks = torch.ones(1, FRAMES, dtype=torch.bool), torch.ones_like(ids, dtype=torch.bool)
+    [found] = head_weights(ours.model, frames, masks[0], ids, masks[1], range(len(expected)))
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
 
 

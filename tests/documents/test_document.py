@@ -72,8 +72,6 @@ def test_names_that_programs_read_are_identifiers(text):
     assert is_identifier(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["Save", "save", "Check-in", "a dog", "OK", "Zimmer-Nr.", "", "3", "#tag!"]
-)
+@pytest.mark.parametrize("text", ["Save", "save", "Check-in", "a dog", "OK", "Zimmer-Nr.", "", "3", "#tag!"])
 def test_words_are_not_identifiers(text):
     assert not is_identifier(text)

@@ -88,7 +88,8 @@ def test_new_texts_are_read_and_all_else_stays(file, encoding, data):
     shown = html.unescape(shown) if name == "a.vtt" else shown
     new = "".join(segment.text for segment in segments).replace("\ud83d", "?")
     if name == "a.srt":
-        new, shown = new.replace("-->", "→"), shown.translate(str.maketrans("‹›❴❵", "<>{}"))
+        shown = shown.translate(str.maketrans("‹›❴❵", "<>{}"))
+        new, shown = (text.replace("-->", "→") for text in (new, shown))  # a tag may divide an arrow
     assert re.sub("[-&]", "", words(shown)) == re.sub("[-&]", "", words(new))  # of dialogues, and before the text
 
 

@@ -1,6 +1,8 @@
 """A document is translated sentence by sentence; its blanks, line breaks and tags are where they were."""
 
+import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 
 from heedful.config.schema import Recipe, TokenizerConfig
 from heedful.documents.document import Segment, Tag
+from heedful.documents.tags import Link
 from heedful.errors import InputError
 from heedful.predictors.document_translator import DocumentTranslator
 from heedful.predictors.translator import Alternative, Translation, Translator
@@ -32,6 +35,9 @@ class Stub(Translator):
 
     def with_options(self, **options):
         return self
+
+    def align(self, pairs):
+        raise InputError("the model has no cross-attention")
 
     def translate_lines(self, lines, window=1024, done=lambda _: None, **options):
         for line in lines:
@@ -87,6 +93,25 @@ def test_inline_code_is_translated_as_a_word():
     [part] = DocumentTranslator(stub).translate_segments([source])
     assert "Run {1} now." in stub.texts
     assert part.segment == Segment(source.text.upper(), source.tags)
+
+
+def test_tags_go_with_the_words_that_the_model_aligns():
+    class Reversing(Stub):
+        def translate_lines(self, lines, window=1024, done=lambda _: None, **options):
+            for translation in super().translate_lines(lines, window, done):
+                text = " ".join(reversed(translation.text.split()))
+                yield Translation([Alternative(text, translation.alternatives[0].hypothesis)], truncated=False)
+
+        def align(self, pairs):
+            def links(source, target):
+                words, others = ([match.span() for match in re.finditer(r"\S+", text)] for text in (source, target))
+                return tuple(map(Link, words, reversed(others)))
+
+            return [SimpleNamespace(links=links(*pair)) for pair in pairs]
+
+    source = Segment("One. two three four", (Tag(9, "<b>", "open"), Tag(14, "</b>", "close")))
+    [part] = DocumentTranslator(Reversing(copies=True)).translate_segments([source])
+    assert part.segment == Segment("One. four three two", (Tag(10, "<b>", "open"), Tag(15, "</b>", "close")))
 
 
 TEXTS = st.text(st.sampled_from("ab .!?\n\t我。{}%s0-5A\u00a0"), max_size=40)

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from heedful.errors import InputError
-from heedful.predictors.word_times import has_cross_attention, head_weights, token_times, warping_path, words_of
+from heedful.predictors.cross_attention import attention_layers, head_weights
+from heedful.predictors.word_times import token_times, warping_path, words_of
 from toy_speech import RATE, plain_tokenizer, random_transcriber, speech, stamped_tokenizer
 
 
@@ -103,7 +104,8 @@ def test_weights_are_those_of_attention_and_the_model_is_as_before(tmp_path):
     kernels = [attention.attention_fn for attention in attentions]
     frames = torch.rand(1, 11, 10, generator=torch.Generator().manual_seed(2))
     mask = torch.ones(1, 11, dtype=torch.bool)
-    weights = head_weights(transcriber.model, frames, mask, torch.tensor([[2, 7, 9]]), [0, 3])
+    target = torch.tensor([[2, 7, 9]])
+    [weights] = head_weights(transcriber.model, frames, mask, target, torch.ones_like(target, dtype=torch.bool), [0, 3])
     assert weights.shape == (2, 3, 11)
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3))
     assert kernels
@@ -125,7 +127,7 @@ def test_words_are_within_their_recording_in_order_and_spell_the_text(make, tmp_
 
 def test_a_model_without_cross_attention_is_told_of():
     made = random_transcriber(plain_tokenizer())
-    assert has_cross_attention(made.model)
+    assert attention_layers(made.model)
     made.model.decoder.blocks = torch.nn.ModuleList()
     with pytest.raises(InputError, match="word_timestamps: the model has no cross-attention to align words with"):
         made.with_options(word_timestamps=True)

@@ -3,12 +3,12 @@
 import hashlib
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from inspect import Parameter, Signature, signature
-from itertools import islice
+from itertools import islice, tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -16,7 +16,7 @@ from heedful.cli import options
 from heedful.cli.answering import AnswerForm, TextCommand, check_n_best, load, settings, warn_of_cut_outputs
 from heedful.cli.documents import DocumentTranslation, check_document_options, documents_in, output_paths
 from heedful.cli.inputs import texts_argument, texts_of, warning_if_unknown
-from heedful.cli.output import one_line, to_json, warn
+from heedful.cli.output import check_output, one_line, to_json, warn, writing
 from heedful.config.keys import KEYS
 from heedful.config.schema import DecodeConfig
 from heedful.data.readers.files import read_lines
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from heedful.jobs import FolderJob
     from heedful.predictors.literal_preserving_translator import LiteralPreservingTranslator
     from heedful.predictors.translator import Alternative, Translation, Translator
+    from heedful.predictors.word_alignment import Alignment
     from heedful.progress import ProgressReporter
     from heedful.text.tokenizer import Tokenizer
 
@@ -72,6 +73,13 @@ def translate(
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON object for each sentence, with tokens and scores.")
     ] = False,
+    alignments: Annotated[
+        Path | None,
+        typer.Option(
+            help="File to write word alignments to, one line per sentence: the numbers, from 0, of linked source and "
+            "target words, such as 0-0 1-2. With --json, each translation also has its alignment. Not for folders."
+        ),
+    ] = None,
     shard_lines: Annotated[
         int | None,
         typer.Option(
@@ -128,6 +136,12 @@ def translate(
     length penalty. "complete" is false if a translation reached the length
     limit; "truncated" is true if only the beginning of an overlong source line
     was translated.
+
+    With --alignments, words are separated by spaces; punctuation at either end
+    of a word, except for an apostrophe, is a word by itself, and so is each
+    character of a script without spaces, such as Chinese. With --json, each
+    translation also has "alignment": for each link, a list of four numbers, the
+    begin and end of the source word and of the target word in characters.
     """
     check_n_best(n_best, "translation", as_json=as_json)
     search = settings(locals(), DecodeConfig)
@@ -150,6 +164,11 @@ def translate(
             raise InputError(
                 f"{option} is for a single file, but the files in a folder are read as lines; leave it out"
             )
+        if alignments:
+            raise InputError(
+                f"--alignments {alignments}: is for a single file, but --input {source} is a folder; leave "
+                "--alignments out, or translate each file as --input FILE"
+            )
         lines = SHARD_LINES if shard_lines is None else shard_lines
         check_output_folder(*folders)  # before the model is loaded
         check_shard_lines(lines)
@@ -158,8 +177,11 @@ def translate(
         )
     else:
         command = TextCommand("translating", text, source, input_form, output, source_field, as_json=as_json)
+        check_output(alignments, source, output, option="--alignments")
+        if alignments and output and alignments.resolve() == output.resolve():
+            raise InputError(f"--alignments {alignments}: is also --output; choose another file")
         translator = load_translator(models, device, precision, engine, search)
-        translate_texts(command, translator, " and ".join(models), source_field, literals)
+        translate_texts(command, translator, " and ".join(models), source_field, literals, alignments)
 
 
 def write(**arguments: Any) -> None:
@@ -208,7 +230,7 @@ WRITE_PARAMETERS = {
 def write_parameters() -> Iterator[Parameter]:
     """Yield the parameters of `write`: those of `translate`, except that a model is required."""
     for name, parameter in signature(translate).parameters.items():
-        if name not in ("literals", "in_place"):  # apply only to models that translate
+        if name not in ("literals", "alignments", "in_place"):  # apply only to models that translate
             annotation = WRITE_PARAMETERS.get(name, parameter.annotation)
             default = Parameter.empty if name == "models" else parameter.default
             yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
@@ -218,28 +240,64 @@ vars(write)["__signature__"] = Signature(list(write_parameters()))
 
 
 def translate_texts(
-    command: TextCommand, translator: "Translator", model: str, source_field: str | None, literals: bool
+    command: TextCommand,
+    translator: "Translator",
+    model: str,
+    source_field: str | None,
+    literals: bool,
+    alignments: Path | None,
 ) -> None:
     from heedful.predictors.translator import WINDOW
 
     window = 1 if command.is_typed else WINDOW
     counts = OutputCounts()
+    if alignments:
+        translator.align([])  # an error if the model has no attention
 
-    def translations(rows: "Iterator[WholeRow]", progress: "ProgressReporter") -> "Iterator[Translation]":
-        texts = warning_if_unknown((row.texts[0] for row in rows), translator.tokenizers.source)
+    def answers(rows: "Iterator[WholeRow]", progress: "ProgressReporter") -> "Iterator[AlignedTranslation]":
+        texts, sources = tee(warning_if_unknown((row.texts[0] for row in rows), translator.tokenizers.source))
         lines = line_translator(translator, literals and not command.as_json)
-        return lines.translate_lines(texts, window, progress.advance)
+        translations = lines.translate_lines(texts, window, progress.advance)
+        if alignments:
+            return aligned(translator, translations, sources, window)
+        return (AlignedTranslation(translation) for translation in translations)
 
     column = "answer" if translator.recipe and translator.recipe.task != "translation" else "translation"
-    form = AnswerForm[Any](
+    form = AnswerForm[AlignedTranslation](
         columns=(column,),
-        line=lambda translation: one_line(translation.text),
-        cells=lambda translation: {column: translation.text},
-        json=lambda translation: translation_fields(translation, translator.tokenizers.target),
+        line=lambda answer: one_line(answer.translation.text),
+        cells=lambda answer: {column: answer.translation.text},
+        json=lambda answer: aligned_fields(answer, translator.tokenizers.target),
     )
     rows = command.rows(texts_of(translator.recipe, source_field))
-    command.answer(rows, translations, form, lambda row, translation: counts.add(translation, row.line))
+    with writing(alignments) if alignments else nullcontext() as stream:
+
+        def note(row: "WholeRow", answer: AlignedTranslation) -> None:
+            counts.add(answer.translation, row.line)
+            if stream:
+                best = answer.alignments[0] if answer.alignments else ""
+                stream.write(f"{best}\n".encode())
+
+        command.answer(rows, answers, form, note)
     counts.warn(model, translator)
+
+
+class AlignedTranslation(NamedTuple):
+    """Translation of a line, and the alignment of each alternative with the line; none if they are not requested."""
+
+    translation: "Translation"
+    alignments: "Sequence[Alignment]" = ()
+
+
+def aligned(
+    translator: "Translator", translations: "Iterator[Translation]", sources: Iterator[str], window: int
+) -> Iterator[AlignedTranslation]:
+    """Align translations with their sources, `window` at a time."""
+    while chunk := list(islice(zip(translations, sources, strict=False), window)):
+        pairs = [(source, each.text) for translation, source in chunk for each in translation.alternatives]
+        alignments = iter(translator.align(pairs))
+        for translation, _ in chunk:
+            yield AlignedTranslation(translation, list(islice(alignments, len(translation.alternatives))))
 
 
 class OutputCounts:
@@ -303,6 +361,14 @@ def translation_fields(translation: "Translation", tokenizer: "Tokenizer") -> di
     """Return the JSON fields of a translation: the alternatives, best first, and whether the source was truncated."""
     alternatives = [alternative_fields(alternative, tokenizer) for alternative in translation.alternatives]
     return {"translations": alternatives, "truncated": translation.truncated}
+
+
+def aligned_fields(answer: AlignedTranslation, tokenizer: "Tokenizer") -> dict[str, Any]:
+    """Return the JSON fields of a translation, with the links of each alternative if it is aligned."""
+    fields = translation_fields(answer.translation, tokenizer)
+    for alternative, alignment in zip(fields["translations"], answer.alignments, strict=False):
+        alternative["alignment"] = [[*link.source, *link.target] for link in alignment.links]
+    return fields
 
 
 def alternative_fields(alternative: "Alternative", tokenizer: "Tokenizer") -> dict[str, Any]:

@@ -20,7 +20,7 @@ from heedful.convert.weights import Weights
 from heedful.data.lexical_table import Links, expected_counts
 from heedful.data.readers.corpus import read_pairs
 from heedful.errors import InputError
-from heedful.predictors.word_times import head_weights
+from heedful.predictors.cross_attention import head_weights
 from heedful.tasks import find_task
 from heedful.text.pipeline import BOS, EOS
 
@@ -45,7 +45,8 @@ def alignment_head(model: Model) -> tuple[int, int] | None:
         ids = torch.tensor([source + [EOS] * recipe.model.source_eos])
         # Row t of the weights belongs to the position that predicts target token t: the input is shifted by <bos>.
         inputs = torch.tensor([[BOS, *target[:-1]]])
-        weights = head_weights(network, ids, torch.ones_like(ids, dtype=torch.bool), inputs, range(len(errors)))
+        masks = torch.ones_like(ids, dtype=torch.bool), torch.ones_like(inputs, dtype=torch.bool)
+        [weights] = head_weights(network, ids, masks[0], inputs, masks[1], range(len(errors)))
         errors += (weights.argmax(-1).numpy() != links).sum(-1)
     layer, head = divmod(int(errors.argmin()), recipe.model.heads)
     return layer, head

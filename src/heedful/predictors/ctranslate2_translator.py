@@ -5,7 +5,7 @@ ranks them.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from heedful.text.pipeline import BOS, EOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 
 if TYPE_CHECKING:
+    from heedful.predictors.word_alignment import Alignment
     from heedful.text.shortlist import Shortlist
 
 # Maximum number of source tokens in a batch with shortlists: each row may use the tokens in the shortlists of all rows.
@@ -226,3 +227,7 @@ class CTranslate2Translator(CTranslate2Predictor, Translator):
     def _score_rows(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
         # CTranslate2 itself adds <eos> to the source.
         return self.model.score([row[:-1] for row in sources], targets)
+
+    def _aligned(self, pairs: Iterator[tuple[str, str]]) -> "Iterator[Alignment]":
+        # CTranslate2 returns the attention of some heads of one layer; torch's links are the same for both engines.
+        return self.model.reference()._aligned(pairs)

@@ -1,7 +1,7 @@
 """Translation of documents: paragraphs are translated sentence by sentence, and keep their markup and their blanks."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -10,6 +10,7 @@ from sentencex.sentencex import segment as split_sentences
 
 from heedful.documents.document import Segment
 from heedful.documents.tags import Link, project_tags, with_stand_ins, without_stand_ins
+from heedful.errors import InputError
 from heedful.predictors.literal_preserving_translator import LiteralPreservingTranslator, blank_after
 from heedful.predictors.predictor import Done
 from heedful.predictors.translator import Translation, Translator
@@ -56,9 +57,25 @@ class DocumentTranslator:
             unique = list(dict.fromkeys(texts))
             translations = dict(zip(unique, lines.translate_lines(unique, max(len(unique), 1), done), strict=True))
             done(len(texts) - len(unique))
+            marked = {
+                source.text[begin:end]: translations[source.text[begin:end]].text
+                for (source, _), sentences in zip(sources, ranges, strict=True)
+                for begin, end in sentences
+                if any(begin < tag.position < end for tag in source.tags)
+            }
+            links = self._links(marked)
             for (source, markup), sentences in zip(sources, ranges, strict=True):
                 parts = [translations[source.text[begin:end]] for begin, end in sentences]
-                yield TranslatedSegment(without_stand_ins(joined(source, sentences, parts), markup), parts)
+                segment = joined(source, sentences, [part.text for part in parts], links)
+                yield TranslatedSegment(without_stand_ins(segment, markup), parts)
+
+    def _links(self, translations: Mapping[str, str]) -> dict[str, Sequence[Link]]:
+        """Return the links between the words of each text and its translation; none if the model cannot align."""
+        try:
+            alignments = self.translator.align(list(translations.items()))
+        except InputError:  # without cross-attention
+            return {}
+        return {text: alignment.links for text, alignment in zip(translations, alignments, strict=True)}
 
     def sentences(self, text: str) -> Iterator[Range]:
         """Yield the range of each sentence in a text, without the blanks around it; a line break ends a sentence."""
@@ -73,17 +90,30 @@ class DocumentTranslator:
                 position += len(sentence)
 
 
-def joined(source: Segment, sentences: Sequence[Range], translations: Sequence[Translation]) -> Segment:
-    """Join the translations of the sentences of a segment as the sentences are, and place the tags of the segment."""
+def joined(
+    source: Segment, sentences: Sequence[Range], translations: Sequence[str], links: Mapping[str, Sequence[Link]]
+) -> Segment:
+    """Join the translations of the sentences of a segment as the sentences are, and place the tags of the segment.
+
+    `links` has the links between the words of sentences and those of their translations.
+    """
     text, position = "", 0
-    links: list[Link] = []
+    pairs: list[Link] = []
+    words: list[Link] = []
     for (begin, end), translation in zip(sentences, translations, strict=True):
-        blank = source.text[position:begin]
-        if links:
-            previous, previous_translation = links[-1]
-            blank = blank_after(source.text[slice(*previous)], text[slice(*previous_translation)], blank)
+        sentence, blank = source.text[begin:end], source.text[position:begin]
+        if pairs:
+            before = pairs[-1]
+            blank = blank_after(source.text[slice(*before.source)], text[slice(*before.target)], blank)
         text += blank
-        links.append(Link((begin, end), (len(text), len(text) + len(translation.text))))
-        text += translation.text
+        pairs.append(Link((begin, end), (len(text), len(text) + len(translation))))
+        words += [
+            Link(_shifted(link.source, begin), _shifted(link.target, len(text))) for link in links.get(sentence, ())
+        ]
+        text += translation
         position = end
-    return project_tags(source, text + source.text[position:], links)
+    return project_tags(source, text + source.text[position:], pairs, words)
+
+
+def _shifted(part: Range, offset: int) -> Range:
+    return part[0] + offset, part[1] + offset

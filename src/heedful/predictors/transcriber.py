@@ -29,6 +29,7 @@ from heedful.machine.process import map_on_cores
 from heedful.media.audio_reader import AudioSource, audio_reader
 from heedful.media.modality import AudioClips, padded
 from heedful.media.voice import network_weights, speech_stretches
+from heedful.predictors.cross_attention import attention_layers, head_weights
 from heedful.predictors.media_reader import MediaReader
 from heedful.predictors.predictor import Done, InputKind, Predictor, check_one_text
 from heedful.predictors.speech import (
@@ -40,14 +41,7 @@ from heedful.predictors.speech import (
     TimestampedWindows,
 )
 from heedful.predictors.transcript import Transcript
-from heedful.predictors.word_times import (
-    Word,
-    alignment_heads,
-    has_cross_attention,
-    head_weights,
-    token_times,
-    words_of,
-)
+from heedful.predictors.word_times import Word, alignment_heads, token_times, words_of
 from heedful.search.beam import check_beam, search
 from heedful.search.hypothesis import Hypothesis, length_penalty
 from heedful.text.speech_tokens import SpeechTokens
@@ -119,7 +113,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         tokens = self.tokens
         if transcribe.task == "translate" and not (transcribe.languages and tokens.translate is not None):
             raise option_error("task", ' = "translate": this model does not translate speech; leave the task out')
-        if transcribe.word_timestamps and not has_cross_attention(self.model):
+        if transcribe.word_timestamps and not attention_layers(self.model):
             raise option_error(
                 "word_timestamps", ": the model has no cross-attention to align words with; leave this option out"
             )
@@ -331,7 +325,8 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
 
         samples = reading.window()
         frames, padding_mask = (x.to(self.device) for x in padded_frames([samples], audio))
-        weights = head_weights(self.model, frames, padding_mask, target, alignment_heads(self.settings))
+        target_mask = torch.ones_like(target, dtype=torch.bool)
+        [weights] = head_weights(self.model, frames, padding_mask, target, target_mask, alignment_heads(self.settings))
         hop = audio.hop * audio.stride  # samples for each position of the encoder
         starts = token_times(weights, -(-len(samples) // hop), len(before) - 1, len(before) + len(text))
 

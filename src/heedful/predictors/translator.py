@@ -1,10 +1,10 @@
 """Translation with a trained encoder-decoder: lines in, translations out, in order and in bounded memory."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack, overload
+from typing import TYPE_CHECKING, TypeVar, Unpack, overload
 
 from heedful.config.options import DecodeOptions
 from heedful.config.schema import DecodeConfig
@@ -26,6 +26,9 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 if TYPE_CHECKING:  # torch is imported with the model
     from heedful.architectures.model import SourceToTarget
+    from heedful.predictors.word_alignment import Alignment
+
+A = TypeVar("A")
 
 WINDOW = 1024  # lines read at a time: enough to make batches of similar length
 MAX_SOURCE_TOKENS = 1000  # with <eos>; the cost of attention grows with the square
@@ -192,9 +195,7 @@ class Translator(Predictor["SourceToTarget", str]):
         Raises:
             RunError: The model computes NaN.
         """
-        if isinstance(pairs, str) or hasattr(pairs, "columns"):  # items would be characters or column names, not pairs
-            as_pair(pairs)
-        return PAIRS.one_or_all(self._scored, pairs)
+        return one_or_all_pairs(self._scored, pairs)
 
     def _scored(self, pairs: Iterator[tuple[str, str]]) -> Iterator[TokenScores]:
         number = 0
@@ -218,6 +219,33 @@ class Translator(Predictor["SourceToTarget", str]):
         from heedful.search.source_to_target import score_rows
 
         return score_rows(self.model, sources, targets, self.config.batch_tokens)
+
+    @overload
+    def align(self, pairs: tuple[str, str]) -> "Alignment": ...
+    @overload
+    def align(self, pairs: Iterable[tuple[str, str]]) -> "list[Alignment]": ...
+    def align(self, pairs: object) -> "Alignment | list[Alignment]":
+        """Align the words of a translation with those of its source, by the cross-attention of the decoder.
+
+        The words are those of `heedful.text.words.word_spans`. A word may have several links, or none. The end of an
+        overlong text has none. The first model of an ensemble aligns.
+
+        Args:
+            pairs: A tuple of a source and a translation, by this model or by others; or an iterable of such pairs,
+                which gives a list in the same order.
+
+        Raises:
+            InputError: The model has no cross-attention.
+        """
+        return one_or_all_pairs(self._aligned, pairs)
+
+    def _aligned(self, pairs: Iterator[tuple[str, str]]) -> "Iterator[Alignment]":
+        from heedful.predictors.word_alignment import Aligner
+
+        limits = self.longest_source - 1, self.longest_output(self.longest_source)
+        aligner = Aligner(self.model, self.tokenizers, limits, self.config.batch_tokens // self.config.beam)
+        while window := list(islice(pairs, WINDOW)):
+            yield from aligner.align(window)
 
     def search_rows(self, rows: list[list[int]], done: Done = lambda _: None) -> list[list[Hypothesis]]:
         """Find the `n_best` translations of each row of token ids without <eos>, best first; an empty row has none.
@@ -249,3 +277,10 @@ def as_pair(value: object) -> tuple[str, str]:
 
 
 PAIRS = InputKind("pair", (tuple,), as_pair, "(source, translation)")
+
+
+def one_or_all_pairs(answers: Callable[[Iterator[tuple[str, str]]], Iterator[A]], pairs: object) -> A | list[A]:
+    """Return one result for a pair, and a list of results, in order, for an iterable of pairs."""
+    if isinstance(pairs, str) or hasattr(pairs, "columns"):  # items would be characters or column names, not pairs
+        as_pair(pairs)
+    return PAIRS.one_or_all(answers, pairs)

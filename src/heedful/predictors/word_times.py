@@ -6,23 +6,18 @@ code of Radford et al. (2022). Dynamic time warping is due to Sakoe & Chiba (197
 T tokens, N of them with times, S positions of the encoder, H heads.
 """
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float, Float64
 from numpy.lib.stride_tricks import sliding_window_view
 from torch import Tensor
 
-from heedful.architectures.model import SourceToTarget
 from heedful.config.schema import Recipe
-from heedful.nn.attention import scaled_scores, softmax
+from heedful.predictors.cross_attention import upper_heads
 
 MEDIAN_WIDTH = 7  # in encoder positions
-LOCK = threading.Lock()  # one thread at a time replaces the attention kernels of a model
 
 
 @dataclass(frozen=True)
@@ -38,44 +33,7 @@ class Word:
 def alignment_heads(recipe: Recipe) -> Sequence[int]:
     """Return the numbers of the heads that follow the speech; by default, all in the upper half of the decoder."""
     model = recipe.model
-    upper = range(model.decoder_layers // 2 * model.heads, model.decoder_layers * model.heads)
-    return recipe.transcribe.alignment_heads or upper
-
-
-def head_weights(
-    model: SourceToTarget, source: Tensor, padding_mask: Tensor, target: Tensor, heads: Sequence[int]
-) -> Float[Tensor, "H T S"]:
-    """Compute the cross-attention weights of some heads for the frames of one clip (1 N F) and its tokens (1 T).
-
-    The heads are numbered across all decoder layers.
-    """
-    blocks: Any = model.get_submodule("decoder.blocks")
-    kernels = [block.cross_attention.attention_fn for block in blocks]
-    recorded: list[Tensor] = []  # (H T S) of each layer
-
-    # The attention kernel does not return its weights, so they are computed separately.
-    def recorder(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, p: float = 0.0) -> Tensor:
-            recorded.append(softmax(scaled_scores(q, k) + bias)[0])
-            return kernel(q, k, v, bias, p)
-
-        return attend
-
-    with LOCK, torch.inference_mode():
-        try:
-            for block, kernel in zip(blocks, kernels, strict=True):
-                block.cross_attention.attention_fn = recorder(kernel)
-            model.hidden(source, padding_mask, target, torch.ones_like(target, dtype=torch.bool))
-        finally:
-            for block, kernel in zip(blocks, kernels, strict=True):
-                block.cross_attention.attention_fn = kernel
-    return torch.cat(recorded)[list(heads)].float().cpu()
-
-
-def has_cross_attention(model: SourceToTarget) -> bool:
-    """Return True if the decoder of a model is a stack of Transformer blocks with cross-attention."""
-    blocks: Any = getattr(getattr(model, "decoder", None), "blocks", ())
-    return bool(len(blocks)) and all(hasattr(block, "cross_attention") for block in blocks)
+    return recipe.transcribe.alignment_heads or upper_heads([model.heads] * model.decoder_layers)
 
 
 def token_times(weights: Float[Tensor, "H T S"], positions: int, begin: int, end: int) -> Float64[np.ndarray, " N"]:

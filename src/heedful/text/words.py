@@ -12,7 +12,7 @@ from tokenizers import Regex, pre_tokenizers
 from heedful.errors import InputError
 from heedful.text.pipeline import UNK
 from heedful.text.sequences import sequence, windows
-from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer import CharacterSpan, Tokenizer
 
 # Chinese is written without spaces, and its tagged corpora have one character per word.
 _WORD = r"\p{Han}\p{M}*|[[\p{L}\p{M}\p{N}_]&&[^\p{Han}]]+|[^\s]|\s+"
@@ -59,6 +59,15 @@ def split_words(text: str) -> list[str]:
     return [word for word, _ in _SPLITTER.pre_tokenize_str(text) if not word.isspace()]
 
 
+def word_spans(text: str) -> list[CharacterSpan]:
+    """Return the spans of characters of the words in a text, which are separated by spaces.
+
+    Punctuation at either end of a word is separated from it, except for an apostrophe; it stays inside a word, as in
+    "12.30", "well-known" and "it's". In scripts without spaces, such as Chinese, each character is a word.
+    """
+    return [span for word, span in _SPACED.pre_tokenize_str(text) if not word.isspace()]
+
+
 def spell_words(tokenizer: Tokenizer, words: Sequence[str]) -> list[Spelled]:
     """Encode each word of a sentence. Together, the ids encode the sentence with a space before every word."""
     begins = list(accumulate((len(word) + 1 for word in words), initial=0))
@@ -100,6 +109,13 @@ _UNSPACED = r"\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _PLAIN_WORD = rf"[[\p{{L}}\p{{M}}\p{{N}}_]&&[^\p{{Han}}{_UNSPACED}]]+|\p{{Han}}\p{{M}}*"
 _ATOMS = pre_tokenizers.Split(Regex(rf"[{_UNSPACED}]\p{{M}}*|{_PLAIN_WORD}|[^\s]|\s+"), "isolated")
 _PLAIN = pre_tokenizers.Split(Regex(rf"\A(?:{_PLAIN_WORD})\z"), "removed")
+# A word from its first to its last letter or digit, with whatever is between them, and an apostrophe at either end
+_LETTER = rf"[[\p{{L}}\p{{M}}\p{{N}}_]&&[^\p{{Han}}{_UNSPACED}]]"
+_SPACE = r"\s\x1c-\x1f"  # as in Python's `str.split`
+_JOINED_WORD = rf"['’]?{_LETTER}(?:[^{_SPACE}\p{{Han}}{_UNSPACED}]*{_LETTER})?['’]?"
+_SPACED = pre_tokenizers.Split(
+    Regex(rf"{_JOINED_WORD}|[\p{{Han}}{_UNSPACED}]\p{{M}}*|[^{_SPACE}]|[{_SPACE}]+"), "isolated"
+)
 _NEGATION = re.compile(r"n['’]t", re.IGNORECASE)  # in the Penn Treebank, "don't" is split into "do" and "n't"
 
 Context = tuple[str, str, str]  # the kind of atom before a punctuation mark, the mark, the kind after it; "" if none
