@@ -298,6 +298,11 @@ DOCUMENTS: Registry[Any] = Registry(
     "document format",
     {  # by the ending of file names, the function that finds the texts in a document
         "txt": "heedful.documents.plain_text:read",
+        **dict.fromkeys(("md", "markdown"), "heedful.documents.markdown:read"),
+        **dict.fromkeys(("html", "htm", "xhtml"), "heedful.documents.html:read"),
+        **dict.fromkeys(("docx", "pptx"), "heedful.documents.office:read"),
+        **dict.fromkeys(("odt", "odp"), "heedful.documents.open_document:read"),
+        "epub": "heedful.documents.epub:read",
         **dict.fromkeys(("srt", "vtt"), "heedful.documents.subtitles:read"),
         "json": "heedful.documents.json_strings:read",
         **dict.fromkeys(("yaml", "yml"), "heedful.documents.yaml_strings:read"),

@@ -9,12 +9,12 @@ from heedful.documents.tags import Link, project_tags, with_stand_ins, without_s
 
 
 def parsed(markup):
-    """Read a text with tags of one letter, such as "a <b>c</b>"; <x> is an empty tag."""
+    """Read a text with tags of one letter, such as "a <b>c</b>"; <x> is an empty tag, and <w> is a word."""
     text, tags = "", []
     for part in markup.replace("<", "\0<").replace(">", ">\0").split("\0"):
         if part.startswith("<"):
-            kind = "empty" if part == "<x>" else "close" if part[1] == "/" else "open"
-            tags.append(Tag(len(text), part, kind))
+            kinds = {"<x>": "empty", "<w>": "word"}
+            tags.append(Tag(len(text), part, kinds.get(part, "close" if part[1] == "/" else "open")))
         else:
             text += part
     return Segment(text, tuple(tags))
@@ -106,17 +106,19 @@ def test_every_tag_is_in_the_translation_and_pairs_stay_nested(parts, translatio
         ("See (<x>), {1} and <x>, please", "See ({2}), {1} and {3}, please"),
         ("<x>A<x> dog: <x>B<x>", "A dog: B"),  # an image, a note, a line break
         ("Open <b><x></b> and <x>.", "Open {1} and {2}."),
+        ("<w> runs in a<w>", "{1} runs in a{2}"),
     ],
 )
 def test_a_single_tag_in_the_place_of_a_word_is_a_placeholder(source, text):
     assert with_stand_ins(parsed(source))[0].text == text
 
 
-@given(st.lists(st.sampled_from(["a ", "{1}", "bc", "<b>", "</b>", "<x>", " ", "."]), max_size=14))
+@given(st.lists(st.sampled_from(["a ", "{1}", "bc", "<b>", "</b>", "<x>", "<w>", " ", "."]), max_size=14))
 def test_placeholders_become_their_tags_again(parts):
     source = parsed("".join(parts))
-    replaced, markup = with_stand_ins(source)
-    assert all(replaced.text.count(placeholder) == 1 for placeholder in markup)
-    back = without_stand_ins(replaced, markup)
+    replaced, words = with_stand_ins(source)
+    assert all(replaced.text.count(placeholder) == 1 for placeholder in words)
+    back = without_stand_ins(replaced, words)
     assert back.text == source.text
     assert written(back) == written(source)
+    assert [tag.kind for tag in back.tags] == [tag.kind for tag in source.tags]

@@ -6,7 +6,7 @@ and so is a text that does not change: a document whose texts stay the same stay
 
 import codecs
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
@@ -28,12 +28,13 @@ _IDENTIFIER = re.compile(
 class Tag(NamedTuple):
     """Inline markup at a position of a text, such as <b>: the number of characters before it, and its form in the file.
 
-    An empty tag is single, such as a line break or an image.
+    An empty tag is single, such as a line break or an image; a tag that is a word of its sentence, such as inline code,
+    is translated as a name is.
     """
 
     position: int
     markup: str
-    kind: Literal["open", "close", "empty"]
+    kind: Literal["open", "close", "empty", "word"]
 
 
 class Segment(NamedTuple):
@@ -65,6 +66,7 @@ class Place(NamedTuple):
         segment: The text to translate.
         written: Returns a text in the notation of the file, with its tags and escapes.
         is_target: True in a bilingual file, where the place is that of the translation: it is filled in any case.
+        inner: The places in the markup of the tags, such as the description of an image, in order.
     """
 
     begin: int
@@ -72,30 +74,79 @@ class Place(NamedTuple):
     segment: Segment
     written: Callable[[Segment], str]
     is_target: bool = False
+    inner: "tuple[InnerPlace, ...]" = ()
+
+
+class InnerPlace(NamedTuple):
+    """Place in the markup of tag number `tag` of a segment, `position` characters after the beginning of the markup."""
+
+    tag: int
+    position: int
+    place: Place
 
 
 @dataclass(frozen=True)
 class TextDocument:
-    """Document of a text format: the characters of the file, with the places of its texts in order."""
+    """Document of a text format: the characters of the file, with the places of its texts in order.
+
+    The segment of a place precedes those of its inner places. `errors` is an argument of `str.encode`.
+    """
 
     content: str
     encoding: str
     places: Sequence[Place]
+    errors: str = "replace"  # half a surrogate pair becomes "?"
 
     @property
     def segments(self) -> Sequence[Segment]:
-        return [place.segment for place in self.places]
+        return [place.segment for place in _with_inner(self.places)]
 
     def with_segments(self, segments: Sequence[Segment]) -> bytes:
-        parts, position = [], 0
-        for place, segment in zip(self.places, segments, strict=True):
-            is_same = segment == place.segment and not place.is_target
-            present = self.content[place.begin : place.end]
-            parts += [self.content[position : place.begin], present if is_same else place.written(segment)]
-            position = place.end
-        content = "".join([*parts, self.content[position:]])
-        data = content.encode(self.encoding.removesuffix("-sig"), errors="replace")  # half a surrogate pair becomes "?"
+        pairs = zip(_with_inner(self.places), segments, strict=True)
+        texts = [(place, self._written(place, pairs)) for place in self.places]
+        next(pairs, None)  # raises a ValueError if there are too many segments
+        data = self._spliced(0, len(self.content), texts).encode(self.encoding.removesuffix("-sig"), self.errors)
         return MARKS.get(self.encoding, b"") + data
+
+    def _written(self, place: Place, pairs: Iterator[tuple[Place, Segment]]) -> str:
+        """Return the new content of a place; the next pair is its own, and those of its inner places follow."""
+        _, segment = next(pairs)
+        texts = [self._written(inner.place, pairs) for inner in place.inner]
+        if segment == place.segment and not place.is_target:
+            inner_places = [inner.place for inner in place.inner]
+            return self._spliced(place.begin, place.end, list(zip(inner_places, texts, strict=True)))
+        return place.written(_with_inner_texts(segment, place, texts))
+
+    def _spliced(self, begin: int, end: int, texts: Sequence[tuple[Place, str]]) -> str:
+        """Return a part of the content with texts in the places in it."""
+        parts, position = [], begin
+        for place, text in texts:
+            parts += [self.content[position : place.begin], text]
+            position = place.end
+        return "".join([*parts, self.content[position:end]])
+
+
+def _with_inner(places: Sequence[Place]) -> Iterator[Place]:
+    for place in places:
+        yield place
+        yield from _with_inner([inner.place for inner in place.inner])
+
+
+def _with_inner_texts(segment: Segment, place: Place, texts: Sequence[str]) -> Segment:
+    """Replace the texts in the markup of tags. The tags may be in another order than in the file."""
+    if not place.inner:
+        return segment
+    forms = [tag.markup for tag in place.segment.tags]
+    for inner, text in reversed(list(zip(place.inner, texts, strict=True))):
+        form = forms[inner.tag]
+        end = inner.position + inner.place.end - inner.place.begin
+        forms[inner.tag] = form[: inner.position] + text + form[end:]
+    queues: dict[str, list[str]] = {}
+    for tag, form in zip(place.segment.tags, forms, strict=True):
+        queues.setdefault(tag.markup, []).append(form)
+    queues = {markup: forms[::-1] for markup, forms in queues.items()}
+    tags = [tag._replace(markup=queues[tag.markup].pop()) if queues.get(tag.markup) else tag for tag in segment.tags]
+    return Segment(segment.text, tuple(tags))
 
 
 def with_tags(segment: Segment, escape: Callable[[str], str]) -> str:

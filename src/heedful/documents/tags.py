@@ -50,35 +50,36 @@ def project_tags(source: Segment, text: str, sentences: Sequence[Link], words: S
     return Segment(text, tuple(tags))
 
 
-def with_stand_ins(segment: Segment) -> tuple[Segment, dict[str, str]]:
-    """Replace the tags that are words of the text with placeholders; return the markup of each placeholder as well.
+def with_stand_ins(segment: Segment) -> tuple[Segment, dict[str, Tag]]:
+    """Replace the tags that are words of the text with placeholders; return the tag of each placeholder as well.
 
-    A single tag with a blank before it and a blank or punctuation after it, such as inline code, is a word.
+    A single tag with a blank before it and a blank or punctuation after it is also in the place of a word.
     """
     numbers = (number for number in count(1) if f"{{{number}}}" not in segment.text)
-    markup: dict[str, str] = {}
+    words: dict[str, Tag] = {}
     tags, parts, position, shift = [], [], 0, 0
     for tag in segment.tags:
         before, after = segment.text[: tag.position], segment.text[tag.position :]
-        if tag.kind == "empty" and _BEFORE_WORD.search(before) and _AFTER_WORD.match(after):
+        is_between = _BEFORE_WORD.search(before) and _AFTER_WORD.match(after)
+        if tag.kind == "word" or (tag.kind == "empty" and is_between):
             placeholder = f"{{{next(numbers)}}}"
-            markup[placeholder] = tag.markup
+            words[placeholder] = tag
             parts += [segment.text[position : tag.position], placeholder]
             position, shift = tag.position, shift + len(placeholder)
         else:
             tags.append(tag._replace(position=tag.position + shift))
-    return Segment("".join([*parts, segment.text[position:]]), tuple(tags)), markup
+    return Segment("".join([*parts, segment.text[position:]]), tuple(tags)), words
 
 
-def without_stand_ins(segment: Segment, markup: Mapping[str, str]) -> Segment:
+def without_stand_ins(segment: Segment, words: Mapping[str, Tag]) -> Segment:
     """Replace placeholders in a text with the tags that they represent."""
-    if not markup:
+    if not words:
         return segment
-    pattern = re.compile("|".join(map(re.escape, markup)))
+    pattern = re.compile("|".join(map(re.escape, words)))
     matches = list(pattern.finditer(segment.text))
-    words = {Tag(match.start(), markup[match[0]], "empty") for match in matches}
+    restored = {words[match[0]]._replace(position=match.start()) for match in matches}
     # A tag at the beginning of a placeholder precedes it.
-    tags = sorted([*segment.tags, *words], key=lambda tag: (tag.position, tag in words))
+    tags = sorted([*segment.tags, *restored], key=lambda tag: (tag.position, tag in restored))
 
     def position(before: int) -> int:
         return before - sum(min(before, match.end()) - match.start() for match in matches if match.start() < before)

@@ -64,10 +64,10 @@ class DocumentTranslator:
                 if any(begin < tag.position < end for tag in source.tags)
             }
             links = self._links(marked)
-            for (source, markup), sentences in zip(sources, ranges, strict=True):
+            for (source, words), sentences in zip(sources, ranges, strict=True):
                 parts = [translations[source.text[begin:end]] for begin, end in sentences]
                 segment = joined(source, sentences, [part.text for part in parts], links)
-                yield TranslatedSegment(without_stand_ins(segment, markup), parts)
+                yield TranslatedSegment(without_stand_ins(segment, words), parts)
 
     def _links(self, translations: Mapping[str, str]) -> dict[str, Sequence[Link]]:
         """Return the links between the words of each text and its translation; none if the model cannot align."""
