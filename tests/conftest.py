@@ -80,7 +80,9 @@ def _same_state() -> Iterator[None]:
     random.seed(1)
     np.random.seed(1)
     if torch := sys.modules.get("torch"):
-        torch.manual_seed(1)
+        torch.default_generator.manual_seed(1)
+        if torch.cuda.is_initialized():  # until then, torch.manual_seed takes a millisecond to note where it was called
+            torch.cuda.manual_seed_all(1)
         torch.set_num_threads(1)
     yield
     if torch := sys.modules.get("torch"):

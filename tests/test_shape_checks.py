@@ -40,6 +40,22 @@ def test_a_result_that_breaks_the_promise_is_refused():
         checked(typechecker)(squared)(A)
 
 
+def test_calls_are_checked_whatever_passed_before():
+    results = [A, A, A[:2]]
+
+    def same(x: Float[Tensor, "A B"] | list[Float[Tensor, "A B"]], size: int = 1) -> Float[Tensor, "A B"]:
+        return results.pop(0)
+
+    function = checked(typechecker)(same)
+    assert function(A) is A
+    assert function(A) is A
+    with pytest.raises(TypeCheckError, match="the size of dimension A is 2"):
+        function(A)
+    for arguments in [(A[0],), (A.long(),), (A.tolist(),), ([A, A[0]],), (A, "1")]:
+        with pytest.raises(TypeCheckError, match="violates type hint"):
+            function(*arguments)
+
+
 def test_a_function_without_shapes_is_left_to_the_type_checker():
     def number(x: int) -> int:
         return x

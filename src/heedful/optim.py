@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.config.schema import OptimizerConfig
-from heedful.distributed.shards import Sharded, copy_into, local, whole
+from heedful.distributed.shards import copy_into, is_sharded, local, whole
 from heedful.nn.named_stacks import stacks
 
 
@@ -154,7 +154,7 @@ def clip_gradients(parameters: Iterable[Tensor], limit: float) -> float:
             values.append(gradient.values() if gradient.is_sparse else gradient)
     # The norm of a sharded gradient is computed from all rows, in the same order as in one process.
     norm = torch.nn.utils.get_total_norm(
-        [torch.linalg.vector_norm(value.full_tensor()) if isinstance(value, Sharded) else value for value in values]
+        [torch.linalg.vector_norm(value.full_tensor()) if is_sharded(value) else value for value in values]
     )
     if limit < math.inf:
         scale = (limit / (norm + 1e-6)).clamp(max=1.0)

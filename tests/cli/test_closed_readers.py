@@ -20,7 +20,9 @@ train = [{{source = "train.en", target = "train.de"}}]
 valid = {{source = "few.en", target = "few.en"}}
 [tokenizer]
 kind = "character"
-{TOY_MODEL}[train]
+{TOY_MODEL}[decode]
+max_extra = 3
+[train]
 max_updates = 2
 """
 COMMANDS = [  # that write files or folders

@@ -19,7 +19,9 @@ valid = {{source = "valid.en", target = "valid.de"}}
 [tokenizer]
 kind = "word"
 vocab_size = 300
-{TOY_MODEL}[train]
+{TOY_MODEL}[decode]
+max_extra = 3
+[train]
 max_updates = 2
 """
 

@@ -29,6 +29,7 @@ def test_another_device_computes_in_float32():
 def test_the_ratio_is_measured_on_one_thread_and_the_threads_are_given_back():
     before = torch.get_num_threads()
     torch.set_num_threads(3)
+    bfloat16_ratio.cache_clear()
     try:
         assert bfloat16_ratio() > 0
         assert torch.get_num_threads() == 3

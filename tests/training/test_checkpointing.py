@@ -61,8 +61,8 @@ def at_first(count: int, name: str = "") -> Callable[[Path], bool]:
     return lambda path: name in str(path) and bool(left) and left.pop() >= 0
 
 
-@pytest.mark.parametrize("step", [5, 7, 10, 14, 15])
-@pytest.mark.parametrize("average_last", [1, 2])
+# Steps 7 and 14 are saved for their validations, of which the best is the final model unless it is a mean.
+@pytest.mark.parametrize(("step", "average_last"), [(5, 1), (7, 1), (14, 1), (10, 2), (14, 2), (15, 2)])
 def test_a_save_that_fails_once_changes_nothing(step, average_last, whole_mean_of, text, tmp_path, monkeypatch):
     settings, whole = recipe(text, train={"average_last": average_last}), whole_mean_of(average_last)
     full_disk(monkeypatch, at_first(1, f"step-{step:08d}"))

@@ -114,7 +114,9 @@ kind = "word"
 vocab_size = 29
 byte_fallback = false
 pretokenized = true
-{TOY_MODEL}[train]
+{TOY_MODEL}[decode]
+max_extra = 3
+[train]
 max_updates = 19
 batch_tokens = 61
 validate_every = 29
@@ -326,6 +328,11 @@ def test_the_name_of_a_file_with_brackets_is_printed_whole_on_one_line(text, tmp
     console = Console(file=io.StringIO(), width=40)
     loop.train(settings, tmp_path / "run", console)
     assert f"{'long name ' * 9}[red].src: 96 pairs, 5 dropped: 5 for duplication" in console.file.getvalue()
+
+
+def test_a_run_in_float32_waits_for_no_measurement(text, monkeypatch):
+    monkeypatch.setattr(loop, "choose_precision", lambda _: pytest.fail("this takes half a second"))
+    assert loop.decided_settings(recipe(text), None, print)["precision"] == "float32"
 
 
 def test_the_precision_is_chosen_for_the_machine_told_and_kept_by_a_run_that_goes_on(text, tmp_path, monkeypatch):

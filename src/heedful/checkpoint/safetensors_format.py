@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
-from heedful.distributed.shards import Sharded, local, rows_of
+from heedful.distributed.shards import is_sharded, local, rows_of
 from heedful.storage.atomic import Content
 from heedful.storage.complete_folder import DamagedError, Manifest
 
@@ -110,7 +110,7 @@ def part_file(tensors: Mapping[str, Tensor], *, is_rank_zero: bool) -> Content:
     own: dict[str, Tensor] = {}
     own_rows: dict[str, list[int]] = {}  # the first row and the total number of rows
     for name, tensor in tensors.items():
-        if not isinstance(tensor, Sharded):
+        if not is_sharded(tensor):
             if is_rank_zero:
                 own[name] = tensor
         # With HSDP, several processes hold the same rows, which only one of them writes. If a tensor has fewer rows

@@ -5,13 +5,12 @@ not needed here.
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import torch
 from torch import Tensor
 
 
-@runtime_checkable
 class Sharded(Protocol):
     """Interface of a DTensor that is split along its first dimension over the last dimension of its device mesh."""
 
@@ -32,14 +31,19 @@ class Rows(NamedTuple):
     first_copy: bool  # True in one of the processes that hold the same rows
 
 
-def whole(tensor: Tensor) -> Tensor:
+def is_sharded(tensor: Any) -> TypeGuard[Sharded]:
+    # Not isinstance: in Python 3.11, a protocol takes 0.1 ms for each parameter, and every update asks for all of them.
+    return hasattr(tensor, "full_tensor")
+
+
+def whole(tensor: Any) -> Tensor:
     """Gather all rows of a tensor; all processes that hold some of them must call this."""
-    return tensor.full_tensor() if isinstance(tensor, Sharded) else tensor
+    return tensor.full_tensor() if is_sharded(tensor) else tensor
 
 
-def local(tensor: Tensor) -> Tensor:
+def local(tensor: Any) -> Tensor:
     """Return the rows of a tensor that this process holds, without copying them."""
-    return tensor.to_local() if isinstance(tensor, Sharded) else tensor
+    return tensor.to_local() if is_sharded(tensor) else tensor
 
 
 def rows_of(tensor: Sharded) -> Rows:
@@ -54,11 +58,11 @@ def rows_of(tensor: Sharded) -> Rows:
 @torch.no_grad()
 def copy_into(tensor: Tensor, value: Tensor) -> None:
     """Copy a whole tensor into one of the same shape; if that is sharded, each process copies only its rows."""
-    if isinstance(tensor, Sharded):
+    if is_sharded(tensor):
         rows = rows_of(tensor)
         value = value[rows.begin : rows.end]
     local(tensor).copy_(value)
 
 
 def any_sharded(tensors: Iterable[Tensor]) -> bool:
-    return any(isinstance(tensor, Sharded) for tensor in tensors)
+    return any(is_sharded(tensor) for tensor in tensors)

@@ -4,6 +4,7 @@ import os
 import platform
 import sys
 import time
+from functools import cache
 from typing import Literal, NamedTuple
 
 import torch
@@ -62,6 +63,7 @@ def check_precision(precision: str, device: torch.device) -> None:
         )
 
 
+@cache  # a process keeps its choice
 @torch.no_grad()
 def bfloat16_ratio() -> float:
     """Return the speed of bfloat16 matrix multiplications on the CPU, divided by the speed in float32."""

@@ -180,21 +180,21 @@ def decided_settings(recipe: Recipe, saved: Checkpoint | None, say: Callable[[st
     train, begun = recipe.train, saved.recipe if saved else recipe
 
     # precision = "auto" selects the precision that suits this machine. The reason is also printed if the recipe sets a
-    # less suitable one.
+    # less suitable one. float32 suits every machine, and is not compared with anything, as that takes half a second.
     device = choose_device(train.device)
-    precision, choice = train.precision, choose_precision(device)
-    if precision == "auto" and not saved:
-        precision = choice.precision
-        say(f"precision: {precision} ({choice.reason})")
-    elif precision == "auto":
-        precision = begun.train.precision
+    precision = begun.train.precision if train.precision == "auto" and saved else train.precision
+    if precision == "auto":
+        precision, reason = choose_precision(device)
+        say(f"precision: {precision} ({reason})")
     check_precision(precision, device)
     if precision == "float16" and device.type == "cpu":
         say("precision: float16, which is for GPUs and slow on a CPU")
-    elif precision == "float16" and choice.precision == "bfloat16":
-        say(f"precision: float16, but {choice.reason}, which needs no loss scaling")
-    elif precision in ("bfloat16", "autocast") and choice.precision == "float32":
-        say(f"precision: {precision}, which is slow on this machine ({choice.reason})")
+    elif precision != "float32":
+        choice = choose_precision(device)
+        if precision == "float16" and choice.precision == "bfloat16":
+            say(f"precision: float16, but {choice.reason}, which needs no loss scaling")
+        elif precision in ("bfloat16", "autocast") and choice.precision == "float32":
+            say(f"precision: {precision}, which is slow on this machine ({choice.reason})")
 
     # Regression labels are standardised, but a run that an older version started continues with unchanged labels.
     mean, scale = begun.data.label_mean, begun.data.label_scale

@@ -15,7 +15,7 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 
 from heedful.architectures.transformer.layers import Decoder
-from heedful.distributed.shards import Sharded, any_sharded, copy_into, whole
+from heedful.distributed.shards import any_sharded, copy_into, is_sharded, whole
 from heedful.errors import InputError
 from heedful.losses import Loss
 from heedful.nn.named_stacks import stacks
@@ -105,7 +105,7 @@ class UnevenShards:
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
         def is_uneven(parameter: Any) -> bool:
-            return isinstance(parameter, Sharded) and math.prod(parameter.shape[1:]) % REGISTER != 0
+            return is_sharded(parameter) and math.prod(parameter.shape[1:]) % REGISTER != 0
 
         self.copies: list[tuple[Any, nn.Parameter]] = []
         for group in list(optimizer.param_groups):

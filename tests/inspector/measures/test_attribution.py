@@ -1,6 +1,7 @@
 """The parts of a logit sum to it, and each is what the logit loses with it while all scales are held."""
 
 from dataclasses import replace
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -52,6 +53,11 @@ def filler(shape):
 FAMILIES = {"translator": translator, "gpt": generator, "bert": filler}
 
 
+EACH = list(
+    zip(cycle(FAMILIES), SHAPES, strict=False)
+)  # every shape in one family, every family in three shapes or more
+
+
 @pytest.fixture(params=[(family, shape) for family in FAMILIES for shape in SHAPES], ids=" ".join)
 def subject(request):
     family, shape = request.param
@@ -78,6 +84,7 @@ def test_the_parts_sum_to_the_logit(subject):
         assert len(named(found)) == len(found.parts)
 
 
+@pytest.mark.parametrize("subject", EACH, ids=" ".join, indirect=True)
 def test_they_sum_to_it_where_a_head_is_switched_off(subject):
     block = f"{subject.model.named_stacks()[-1].name}.1.self"
     for way in ("silent", "even"):
@@ -87,6 +94,7 @@ def test_they_sum_to_it_where_a_head_is_switched_off(subject):
         assert way == "even" or named(found)[block, "head", 1] == 0
 
 
+@pytest.mark.parametrize("subject", EACH, ids=" ".join, indirect=True)
 @torch.no_grad()
 def test_a_part_is_what_the_logit_loses_if_nothing_else_changes(subject):
     """The model itself runs without the part; outputs of sublayers, scales and gates stay those of the whole pass."""
