@@ -33,11 +33,12 @@ MODULES += [path for part in SHAPED for path in (SOURCE / f"heedful/{part}").rgl
 
 # Before the conftest.py of a folder imports them. Rules of settings are also called with keys in place of a recipe, and
 # the scores of a hypothesis may be computed when one is read, as a check does.
+# Constraints check their values themselves.
 check_shapes(
     [
         ".".join(path.relative_to(SOURCE).with_suffix("").parts)
         for path in MODULES
-        if path.is_file() and path.stem not in ("__init__", "settings", "hypothesis")
+        if path.is_file() and path.stem not in ("__init__", "settings", "hypothesis", "constraints")
     ]
 )
 

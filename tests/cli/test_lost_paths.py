@@ -83,6 +83,7 @@ USES: dict[tuple[str, str], tuple[str, dict[str, str]]] = {  # by command and pa
         }.items()
     },
     ("translate", "alignments"): ("hi --model en-de --alignments {}", OUT),
+    ("translate", "glossary"): ("hi --model en-de --glossary {}.tsv", {"phrases": "phrases.tsv: no such file"}),
     ("transcribe", "file"): ("{} --model speech_recognition", EITHER),
     ("transcribe", "model"): ("phrases.en --model {}", MODEL),
     ("transcribe", "out"): ("phrases.en --model speech_recognition --out {}", OUT_FOLDER),

@@ -16,7 +16,10 @@ from heedful.config.schema import GenerateConfig
 
 BEAM = ("beam", "max_extra")
 COMMANDS = {  # the commands that override settings, and which
-    translate: ("decode", (*BEAM, "penalty", "alpha", "n_best", "patience", "batch_tokens")),
+    translate: (
+        "decode",
+        (*BEAM, "penalty", "alpha", "n_best", "patience", "batch_tokens", "min_tokens", "no_repeat_ngram"),
+    ),
     caption: ("decode", (*BEAM, "n_best")),
     evaluate: ("decode", BEAM),
     transcribe: ("transcribe", ("language", "task", "initial_prompt", "word_timestamps", "vad")),

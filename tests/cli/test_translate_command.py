@@ -231,7 +231,7 @@ def test_literals_stay_unless_they_are_switched_off(model, translator):
 def test_write_describes_texts_instead_of_translations_and_needs_a_model():
     commands = Commands(TABLE)
     ours, theirs = ({each.name: each for each in commands[name].params} for name in ("write", "translate"))
-    assert theirs.keys() - ours.keys() == {"literals", "alignments"}
+    assert theirs.keys() - ours.keys() == {"literals", "alignments", "glossary", "in_place"}
     assert not [name for name, each in ours.items() if re.search(r"sentence|en-de|\b[Tt]ranslates?\b", each.help)]
     result = invoke("write", "Tell me a story.")
     assert result.exit_code

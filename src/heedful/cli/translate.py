@@ -14,6 +14,7 @@ import typer
 
 from heedful.cli import options
 from heedful.cli.answering import AnswerForm, TextCommand, check_n_best, load, settings, warn_of_cut_outputs
+from heedful.cli.constraining import ConstraintOptions, LineConstraints
 from heedful.cli.documents import DocumentTranslation, check_document_options, documents_in, output_paths
 from heedful.cli.inputs import texts_argument, texts_of, warning_if_unknown
 from heedful.cli.output import check_output, one_line, to_json, warn, writing
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from heedful.progress import ProgressReporter
     from heedful.text.tokenizer import Tokenizer
 
+NO_CONSTRAINT = "none"
 CHECKED_LINES = 1000  # of the first unfinished file in a folder, to see whether the vocabulary covers the language
 
 
@@ -70,6 +72,43 @@ def translate(
         int | None,
         options.mirrored(KEYS.decode.shortlist, more="Only 0 and the size of the model's own shortlist are possible."),
     ] = None,
+    min_tokens: Annotated[int | None, options.mirrored(KEYS.decode.min_tokens)] = None,
+    no_repeat_ngram: Annotated[int | None, options.mirrored(KEYS.decode.no_repeat_ngram)] = None,
+    prefix: Annotated[
+        str | None, typer.Option(help="Text with which every output begins.", show_default=NO_CONSTRAINT)
+    ] = None,
+    term: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Word or phrase that every output contains; | separates alternatives, of which one is enough. Can be "
+            "repeated.",
+            show_default=NO_CONSTRAINT,
+        ),
+    ] = None,
+    forbid: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Word or phrase that no output contains. Can be repeated.",
+            show_default=NO_CONSTRAINT,
+        ),
+    ] = None,
+    glossary: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with terms and their translations: a table with two columns, .tsv or .csv, or a TBX file, .tbx. "
+            "The translation of a line contains a target term for each source term in the line; | separates "
+            "alternatives. Inflected source terms are found if the package snowballstemmer is installed.",
+            show_default=NO_CONSTRAINT,
+        ),
+    ] = None,
+    row_constraints: Annotated[
+        bool,
+        typer.Option(
+            "--row-constraints",
+            help='Read further constraints of each row of a .jsonl file from its keys "prefix", "terms" and '
+            '"forbidden": a text, or lists of texts, in which a list in "terms" has alternatives.',
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON object for each sentence, with tokens and scores.")
     ] = False,
@@ -145,6 +184,7 @@ def translate(
     """
     check_n_best(n_best, "translation", as_json=as_json)
     search = settings(locals(), DecodeConfig)
+    constraints = ConstraintOptions.of(prefix, term, forbid, glossary, row_constraints)
     models = models or ["en-de"]
     documents = documents_in(text)
     if documents:
@@ -169,19 +209,24 @@ def translate(
                 f"--alignments {alignments}: is for a single file, but --input {source} is a folder; leave "
                 "--alignments out, or translate each file as --input FILE"
             )
+        constraints.check_rows(None)
         lines = SHARD_LINES if shard_lines is None else shard_lines
         check_output_folder(*folders)  # before the model is loaded
         check_shard_lines(lines)
         translate_folder(
-            FolderTranslation(*folders, models, device, precision, engine, search, as_json, lines, literals), ray
+            FolderTranslation(
+                *folders, models, device, precision, engine, search, as_json, lines, literals, constraints
+            ),
+            ray,
         )
     else:
         command = TextCommand("translating", text, source, input_form, output, source_field, as_json=as_json)
         check_output(alignments, source, output, option="--alignments")
         if alignments and output and alignments.resolve() == output.resolve():
             raise InputError(f"--alignments {alignments}: is also --output; choose another file")
+        constraints.check_rows(command.source)
         translator = load_translator(models, device, precision, engine, search)
-        translate_texts(command, translator, " and ".join(models), source_field, literals, alignments)
+        translate_texts(command, translator, " and ".join(models), source_field, literals, alignments, constraints)
 
 
 def write(**arguments: Any) -> None:
@@ -230,7 +275,7 @@ WRITE_PARAMETERS = {
 def write_parameters() -> Iterator[Parameter]:
     """Yield the parameters of `write`: those of `translate`, except that a model is required."""
     for name, parameter in signature(translate).parameters.items():
-        if name not in ("literals", "alignments", "in_place"):  # apply only to models that translate
+        if name not in ("literals", "alignments", "glossary", "in_place"):  # apply only to models that translate
             annotation = WRITE_PARAMETERS.get(name, parameter.annotation)
             default = Parameter.empty if name == "models" else parameter.default
             yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
@@ -246,6 +291,7 @@ def translate_texts(
     source_field: str | None,
     literals: bool,
     alignments: Path | None,
+    options: ConstraintOptions,
 ) -> None:
     from heedful.predictors.translator import WINDOW
 
@@ -253,11 +299,15 @@ def translate_texts(
     counts = OutputCounts()
     if alignments:
         translator.align([])  # an error if the model has no attention
+    constraints = options.open(translator)
+    rows = command.rows(texts_of(translator.recipe, source_field))
 
-    def answers(rows: "Iterator[WholeRow]", progress: "ProgressReporter") -> "Iterator[AlignedTranslation]":
-        texts, sources = tee(warning_if_unknown((row.texts[0] for row in rows), translator.tokenizers.source))
+    def answers(copies: "Iterator[WholeRow]", progress: "ProgressReporter") -> "Iterator[AlignedTranslation]":
+        texts, of_texts = constraints.each(copies, rows.columns)
+        texts, sources = tee(warning_if_unknown(texts, translator.tokenizers.source))
         lines = line_translator(translator, literals and not command.as_json)
-        translations = lines.translate_lines(texts, window, progress.advance)
+        each = of_texts if options else None
+        translations = lines.translate_lines(texts, window, progress.advance, constraints=each)
         if alignments:
             return aligned(translator, translations, sources, window)
         return (AlignedTranslation(translation) for translation in translations)
@@ -267,9 +317,8 @@ def translate_texts(
         columns=(column,),
         line=lambda answer: one_line(answer.translation.text),
         cells=lambda answer: {column: answer.translation.text},
-        json=lambda answer: aligned_fields(answer, translator.tokenizers.target),
+        json=lambda answer: aligned_fields(answer, translator.tokenizers.target) | constraints.fields(),
     )
-    rows = command.rows(texts_of(translator.recipe, source_field))
     with writing(alignments) if alignments else nullcontext() as stream:
 
         def note(row: "WholeRow", answer: AlignedTranslation) -> None:
@@ -280,6 +329,7 @@ def translate_texts(
 
         command.answer(rows, answers, form, note)
     counts.warn(model, translator)
+    constraints.report()
 
 
 class AlignedTranslation(NamedTuple):
@@ -397,18 +447,23 @@ class FolderTranslation:
     as_json: bool  # whether results are lines of JSON
     shard_lines: int  # number of lines that a worker translates at a time
     literals: bool  # whether plain results keep what is not natural language unchanged
+    constraints: ConstraintOptions = field(default_factory=ConstraintOptions)
 
     def open(self, done: Callable[[int], object] = lambda _: None) -> tuple["FolderJob", "FolderTranslator"]:
         """Load the model, and start or take part in the job; a job with other settings or texts is rejected."""
         from heedful.jobs import open_job
 
         translator = load_translator(self.models, self.device, self.precision, self.engine, self.search)
-        settings = {**result_settings(self.models, translator, self.precision), "json": self.as_json}
+        settings = {
+            **result_settings(self.models, translator, self.precision),
+            "json": self.as_json,
+            **self.constraints.facts(),
+        }
         lines = line_translator(translator, self.literals and not self.as_json)
         if lines is not translator:
             settings["literals"] = True
         job = open_job(self.source, self.output, settings, self.shard_lines, done)
-        return job, FolderTranslator(translator, lines, self.as_json)
+        return job, FolderTranslator(translator, lines, self.as_json, self.constraints.open(translator))
 
 
 @dataclass
@@ -418,15 +473,20 @@ class FolderTranslator:
     translator: "Translator"
     lines: "Translator | LiteralPreservingTranslator"
     as_json: bool
+    constraints: LineConstraints
     counts: OutputCounts = field(default_factory=OutputCounts)
 
     def __call__(self, lines: Iterable[str], done: Callable[[int], object]) -> Iterator[str]:
         from heedful.jobs import WINDOW
 
-        for translation in self.lines.translate_lines(lines, WINDOW, done):
+        rows = (WholeRow(number, (line,), ()) for number, line in enumerate(lines, start=1))
+        texts, of_texts = self.constraints.each(rows, ())
+        constraints = of_texts if self.constraints.options else None
+        for translation in self.lines.translate_lines(texts, WINDOW, done, constraints=constraints):
             self.counts.add(translation)
             if self.as_json:
-                yield to_json(translation_fields(translation, self.translator.tokenizers.target))
+                fields = translation_fields(translation, self.translator.tokenizers.target)
+                yield to_json(fields | self.constraints.fields())
             else:
                 yield one_line(translation.text)
 
@@ -494,6 +554,7 @@ def translate_folder(task: FolderTranslation, ray: bool) -> None:
 
                 Worker(job, progress).run(translator)
     translator.counts.warn(" and ".join(task.models), translator.translator)
+    translator.constraints.report()
     files = counted(len(job.plan.files), "files")
     verb = "is" if len(job.plan.files) == 1 else "are"
     typer.echo(f"{files} with {counted(job.plan.lines, 'lines')} {verb} in {task.output}", err=True)

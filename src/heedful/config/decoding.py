@@ -46,6 +46,12 @@ class DecodeConfig:
     frequent tokens, numbers and punctuation marks. The likely translations are learned from the training set when
     training ends. 0: a search chooses among all tokens."""
 
+    min_tokens: Annotated[Natural, Setting(aliases=("min_len", "min_length"), resume="free")] = 0
+    """Minimum number of tokens before `<eos>` is allowed. An output may still end at its length limit."""
+
+    no_repeat_ngram: Annotated[Count | None, Setting(resume="free")] = None
+    """Length in tokens of the sequences (n-grams) that must not occur twice in an output."""
+
     @property
     def extra(self) -> int:
         """Value of `max_extra`, or 50 if neither the recipe nor training has set it."""

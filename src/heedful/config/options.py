@@ -29,6 +29,8 @@ class DecodeOptions(TypedDict, total=False):
     max_extra: int
     batch_tokens: int
     shortlist: int
+    min_tokens: int
+    no_repeat_ngram: int | None
 
 
 class TranscribeOptions(DecodeOptions, total=False):

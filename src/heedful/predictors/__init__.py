@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from heedful.predictors.transcriber import Transcriber
     from heedful.predictors.translator import Translator
     from heedful.predictors.word_vectors import WordVectors
+    from heedful.search.constraints import Constraints
 
 __all__ = [
     "Answerer",
     "AnyPredictor",
     "Captioner",
     "Classifier",
+    "Constraints",
     "Filler",
     "Generator",
     "ImageTextRetriever",
@@ -60,6 +62,7 @@ _MODULES = {
     "heedful.predictors.transcriber": ("Transcriber",),
     "heedful.predictors.translator": ("Translator",),
     "heedful.predictors.word_vectors": ("WordVectors",),
+    "heedful.search.constraints": ("Constraints",),
 }
 
 __getattr__ = public_names(__name__, _MODULES)

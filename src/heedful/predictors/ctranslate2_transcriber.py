@@ -36,6 +36,8 @@ MULTILINGUAL = ""  # the empty token, by which CTranslate2 identifies OpenAI's m
 def speech_misfits(recipe: Recipe, tokenizer: Tokenizer) -> list[str]:
     """List the transcription settings that CTranslate2 does not support, each with the supported values."""
     misfits, transcribe = search_misfits(recipe.decode, TokenizerPair(tokenizer, tokenizer)), recipe.transcribe
+    if recipe.decode.min_tokens or recipe.decode.no_repeat_ngram:
+        misfits.append("decode.min_tokens and decode.no_repeat_ngram: must not be set")
     if transcribe.word_timestamps:
         misfits.append("transcribe.word_timestamps = true: must be false")
     if transcribe.languages and transcribe.language is None and MULTILINGUAL not in ids_by_name(tokenizer):

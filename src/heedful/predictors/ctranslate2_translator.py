@@ -22,6 +22,7 @@ from heedful.predictors.ctranslate2_model import (
 )
 from heedful.predictors.predictor import Done
 from heedful.predictors.translator import MAX_SOURCE_TOKENS, Translator
+from heedful.search.constraints import Guide
 from heedful.search.hypothesis import Hypothesis, length_penalty
 from heedful.text.pipeline import BOS, EOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -46,6 +47,11 @@ def search_misfits(config: DecodeConfig, tokenizers: TokenizerPair) -> list[str]
         )
     elif config.n_best > max(1, config.patience * config.beam):
         misfits.append(f"decode.n_best = {config.n_best}: must be at most patience x beam size")
+    # CTranslate2 excludes tokens before it computes probabilities, which changes all others, and thus a beam.
+    if config.beam > 1 and config.min_tokens:
+        misfits.append(f"decode.min_tokens = {config.min_tokens}: must be 0, or decode.beam = 1")
+    if config.beam > 1 and config.no_repeat_ngram:
+        misfits.append(f"decode.no_repeat_ngram = {config.no_repeat_ngram}: must not be set, or decode.beam = 1")
     if 2 * config.beam > vocabulary:
         misfits.append(f"decode.beam = {config.beam}: must be at most half of the vocabulary of {vocabulary:,} tokens")
     if config.extra > POSITIONS - MAX_SOURCE_TOKENS:
@@ -123,7 +129,8 @@ class EncoderDecoder(CTranslate2Model):
             patience=patience,
             num_hypotheses=round(config.beam * patience),
             length_penalty=engine_penalty(config),
-            min_decoding_length=0,
+            min_decoding_length=config.min_tokens,
+            no_repeat_ngram_size=config.no_repeat_ngram or 0,
             max_decoding_length=limit,
             max_input_length=0,
             max_batch_size=1 if alone else min(tokens, SHORTLIST_TOKENS) if shortlist else tokens,
@@ -180,8 +187,9 @@ def hypotheses_of(
         log_prob, penalty = score * length ** engine_penalty(config), length_penalty(length, config)
         ids = list(map(int, tokens))
         scores = batch.add((index, [*ids, EOS]), length)
-        # An output is more probable among the tokens of a shortlist than among all, so this is not its log P.
-        known = None if shortlist else log_prob
+        # An output is more probable among the tokens of a shortlist, or among those that the settings do not exclude,
+        # than among all, so this is not its log P.
+        known = None if shortlist or config.min_tokens or config.no_repeat_ngram else log_prob
         hypotheses.append((log_prob / penalty, Hypothesis(ids, scores, penalty, known)))
     return [hypothesis for _, hypothesis in sorted(hypotheses, key=lambda pair: -pair[0])[: config.n_best]]
 
@@ -223,6 +231,13 @@ class CTranslate2Translator(CTranslate2Predictor, Translator):
                 outputs[index] = hypotheses
         done(len(remaining) + sum(not row for row in rows))
         return outputs
+
+    def _constrained_search(
+        self, rows: list[list[int]], limits: list[int], guides: list[Guide]
+    ) -> list[list[Hypothesis]]:
+        # CTranslate2 can force tokens, but not text, and has no required terms.
+        reference = self.model.reference().with_options(**asdict(self.config))
+        return reference._constrained_search(rows, limits, guides)
 
     def _score_rows(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
         # CTranslate2 itself adds <eos> to the source.

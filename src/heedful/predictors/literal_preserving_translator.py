@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from operator import itemgetter
@@ -12,7 +12,16 @@ from typing import Literal, NamedTuple, get_args
 from sentencex.sentencex import segment
 
 from heedful.predictors.predictor import Done
-from heedful.predictors.translator import MAX_SOURCE_TOKENS, WINDOW, Alternative, Translation, Translator
+from heedful.predictors.translator import (
+    MAX_SOURCE_TOKENS,
+    WINDOW,
+    Alternative,
+    ConstraintsOfTexts,
+    Translation,
+    Translator,
+    UnmetConstraints,
+)
+from heedful.search.constraints import Constraints, each_constraint
 from heedful.search.hypothesis import Hypothesis
 from heedful.text.tokenizer import UNK
 
@@ -165,16 +174,74 @@ class LiteralPreservingTranslator:
     translator: Translator
 
     def translate_lines(
-        self, lines: Iterable[str], window: int = WINDOW, done: Done = lambda _: None
+        self,
+        lines: Iterable[str],
+        window: int = WINDOW,
+        done: Done = lambda _: None,
+        *,
+        constraints: ConstraintsOfTexts = None,
     ) -> Iterator[Translation]:
         """Translate lines as `Translator.translate_lines` does.
 
         A line that is translated in parts has the hypothesis of its first incomplete part or, if all are complete, of
-        its first part.
+        its first part. A line whose translation violates its constraints is translated as a whole, and its literals are
+        further terms.
         """
-        lines = iter(lines)
-        while chunk := list(islice(lines, window)):
-            yield from self._together([self._line(line) for line in chunk], done)
+        pairs = each_constraint(constraints, iter(lines))
+        before = 0  # lines in previous windows
+        while chunk := list(islice(pairs, window)):
+            translations = self._together([self._line(line) for line, _ in chunk], done)
+            violations = {
+                index: self._as_a_whole(line, each)
+                for index, ((line, each), translation) in enumerate(zip(chunk, translations, strict=True))
+                if each and line.strip() and not each.are_met(translation.text)
+            }
+            if violations:
+                try:
+                    answers = self._constrained(list(violations.values()))
+                except UnmetConstraints as error:
+                    raise UnmetConstraints(error.reason, before + list(violations)[error.index]) from error
+                for index, answer in zip(violations, answers, strict=True):
+                    translations[index] = answer
+            before += len(chunk)
+            yield from translations
+
+    def _as_a_whole(self, line: str, constraints: Constraints) -> "Whole":
+        """Prepare the translation of a line with constraints: its core, with its literals as further terms."""
+        before, core, after = edges(line)
+        if constraints.prefix.startswith(before):
+            prefix = constraints.prefix[len(before) :]
+        elif before.startswith(constraints.prefix):
+            prefix = ""
+        else:  # the translation does not begin as the line does
+            prefix, before, core = constraints.prefix, "", before + core
+        own = replace(constraints, prefix=prefix)
+        for span in literals(core):
+            literal = core[span.begin : span.end].strip()
+            other_notation = literal.translate({ord("."): ",", ord(","): "."})
+            more = own + Constraints(terms=((literal, other_notation) if span.kind == "number" else (literal,),))
+            # A literal that the vocabulary cannot write, or that does not fit, is left to the model.
+            if self.translator.problem_of(core, more) is None:
+                own = more
+        return Whole(line, constraints, (before, core, after), own)
+
+    def _constrained(self, lines: "Sequence[Whole]") -> list[Translation]:
+        cores = [whole.parts[1] for whole in lines]
+        translator, window = self.translator, len(lines)
+        translations = list(translator.translate_lines(cores, window, constraints=[whole.own for whole in lines]))
+        for index, (whole, translation) in enumerate(zip(lines, translations, strict=True)):
+            before, _, after = whole.parts
+            translations[index] = _with_text(translation, f"{before}{translation.text}{after}")
+        # What precedes or follows the core may be forbidden, or the core may be empty: then all is left to the model.
+        rest = [i for i, whole in enumerate(lines) if not whole.constraints.are_met(translations[i].text)]
+        texts, constraints = [lines[i].line for i in rest], [lines[i].constraints for i in rest]
+        try:
+            answers = list(translator.translate_lines(texts, window, constraints=constraints))
+        except UnmetConstraints as error:
+            raise UnmetConstraints(error.reason, rest[error.index]) from error
+        for index, answer in zip(rest, answers, strict=True):
+            translations[index] = answer
+        return translations
 
     @cached_property
     def _knows_full_stop(self) -> bool:
@@ -366,6 +433,15 @@ class LiteralPreservingTranslator:
         limit = min(self.translator.longest_source, recipe.data.filters.max_tokens if recipe else MAX_SOURCE_TOKENS)
         # A token has at least one byte; one more is reserved for <eos>.
         return len(text.encode()) < limit or len(self.translator.tokenizers.source.encode(text.rstrip())) < limit
+
+
+class Whole(NamedTuple):
+    """A line that is translated as a whole, because its translation in parts violates its constraints."""
+
+    line: str
+    constraints: Constraints
+    parts: tuple[str, str, str]  # what precedes the core, the core that is translated, what follows it
+    own: Constraints  # on the translation of the core
 
 
 class Reading(NamedTuple):

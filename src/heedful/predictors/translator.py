@@ -1,5 +1,6 @@
 """Translation with a trained encoder-decoder: lines in, translations out, in order and in bounded memory."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -19,6 +20,7 @@ from heedful.predictors.predictor import (
     check_one_text,
     described,
 )
+from heedful.search.constraints import Constraints, Guide, each_constraint
 from heedful.search.hypothesis import Hypothesis
 from heedful.storage.written_files import own_file
 from heedful.text.tokenizer import EOS, Tokenizer
@@ -30,9 +32,21 @@ if TYPE_CHECKING:  # torch is imported with the model
 
 A = TypeVar("A")
 
+LOG = logging.getLogger(__name__)
 WINDOW = 1024  # lines read at a time: enough to make batches of similar length
 MAX_SOURCE_TOKENS = 1000  # with <eos>; the cost of attention grows with the square
 CHARACTERS_PER_TOKEN = 64  # more than in any language, so that a very long line need not be encoded whole
+
+ConstraintsOfTexts = Constraints | Iterable[Constraints | None] | None  # for all texts together, or one for each
+
+
+class UnmetConstraints(InputError):
+    """No translation was found that satisfies the constraints of the text with an index, for a reason."""
+
+    def __init__(self, reason: str, index: int) -> None:
+        super().__init__(f"text {index + 1:,}: {reason}")
+        self.reason = reason
+        self.index = index
 
 
 @dataclass(frozen=True)
@@ -86,10 +100,16 @@ class Translator(Predictor["SourceToTarget", str]):
         return self._configured(options)
 
     @overload
-    def translate(self, texts: str, **options: Unpack[DecodeOptions]) -> str: ...
+    def translate(
+        self, texts: str, *, constraints: ConstraintsOfTexts = None, **options: Unpack[DecodeOptions]
+    ) -> str: ...
     @overload
-    def translate(self, texts: Iterable[str], **options: Unpack[DecodeOptions]) -> list[str]: ...
-    def translate(self, texts: object, **options: Unpack[DecodeOptions]) -> str | list[str]:
+    def translate(
+        self, texts: Iterable[str], *, constraints: ConstraintsOfTexts = None, **options: Unpack[DecodeOptions]
+    ) -> list[str]: ...
+    def translate(
+        self, texts: object, *, constraints: ConstraintsOfTexts = None, **options: Unpack[DecodeOptions]
+    ) -> str | list[str]:
         """Translate a text, usually a sentence, or each of several texts.
 
         A blank text has an empty translation. Only the best translation is returned; `translate_lines` returns the
@@ -98,12 +118,15 @@ class Translator(Predictor["SourceToTarget", str]):
         Args:
             texts: A string, which gives one translation; or an iterable of strings, which gives a list in the same
                 order.
+            constraints: Constraints on the translations: the same for all texts, or an iterable with one for each text.
             options: Keys of [decode] for this call, such as `beam=1`, as for `with_options`.
         """
         translator = self.with_options(**options)
         remedy = "for the n best, use `.alternatives` of each result of translate_lines(texts, n_best=...)"
         check_one_text(options, translator.config, f"translate gives one translation of a text; {remedy}")
-        return TEXTS.one_or_all(lambda lines: (each.text for each in translator.translate_lines(lines)), texts)
+        return TEXTS.one_or_all(
+            lambda lines: (each.text for each in translator.translate_lines(lines, constraints=constraints)), texts
+        )
 
     __call__ = predict = translate
 
@@ -112,6 +135,8 @@ class Translator(Predictor["SourceToTarget", str]):
         lines: Iterable[str],
         window: int = WINDOW,
         done: Done = lambda _: None,
+        *,
+        constraints: ConstraintsOfTexts = None,
         **options: Unpack[DecodeOptions],
     ) -> Iterator[Translation]:
         """Translate any number of lines, in order, and yield each translation with all its alternatives.
@@ -120,18 +145,34 @@ class Translator(Predictor["SourceToTarget", str]):
             lines: Texts, usually one sentence each.
             window: Number of lines read before their translations are yielded.
             done: Called with the number of lines just translated, after each batch.
+            constraints: Constraints on the translations: the same for all lines, or an iterable with one for each line.
+                A line whose translation satisfies its constraints anyway is translated as without them; others are
+                searched again. Each of the `n_best` translations satisfies them.
             options: Keys of [decode] for this call, such as `n_best=3`, as for `with_options`.
-        """
-        return self.with_options(**options)._translated(TEXTS.each(lines), window, done)
 
-    def _translated(self, lines: Iterator[str], window: int, done: Done) -> Iterator[Translation]:
+        Raises:
+            UnmetConstraints: No translation of a line satisfies its constraints, or the search finds none.
+        """
+        pairs = each_constraint(constraints, TEXTS.each(lines))
+        return self.with_options(**options)._translated(pairs, window, done)
+
+    def _translated(
+        self, lines: "Iterator[tuple[str, Constraints | None]]", window: int, done: Done
+    ) -> Iterator[Translation]:
         max_characters = self.longest_source * CHARACTERS_PER_TOKEN
-        # Keep one character more than is read, which shows below that the line was longer.
-        while texts := [line[: max_characters + 1] for line in islice(lines, window)]:
+        before = 0  # lines in previous windows
+        while pairs := list(islice(lines, window)):
+            # Keep one character more than is read, which shows below that the line was longer.
+            texts = [line[: max_characters + 1] for line, _ in pairs]
             rows = self.tokenizers.source.encode_batch(texts)
             rows = [row if text.strip() else [] for text, row in zip(texts, rows, strict=True)]
             # One position is reserved for <eos>.
-            outputs = self.search_rows([row[: self.longest_source - 1] for row in rows], done)
+            rows_read = [row[: self.longest_source - 1] for row in rows]
+            try:
+                outputs = self.constrained(rows_read, self.search_rows(rows_read, done), [each for _, each in pairs])
+            except UnmetConstraints as error:
+                raise UnmetConstraints(error.reason, before + error.index) from error
+            before += len(pairs)
 
             for text, row, hypotheses in zip(texts, rows, outputs, strict=True):
                 truncated = len(text) > max_characters or len(row) >= self.longest_source
@@ -258,6 +299,41 @@ class Translator(Predictor["SourceToTarget", str]):
         check_beam(self.config.beam, len(self.tokenizers.target), self.device)
         limits = [self.longest_output(len(row)) for row in rows]
         return search_rows(self.model, rows, limits, self.config, done, self.tokenizers.shortlist)
+
+    def constrained(
+        self, rows: list[list[int]], outputs: list[list[Hypothesis]], constraints: "Sequence[Constraints | None]"
+    ) -> list[list[Hypothesis]]:
+        """Search again for the rows whose outputs violate their constraints; return the outputs of all rows."""
+        guides = {
+            index: Guide(each, self.tokenizers.target, self.config)
+            for index, (each, hypotheses) in enumerate(zip(constraints, outputs, strict=True))
+            if each and not all(each.are_met(self.tokenizers.target.decode(h.tokens)) for h in hypotheses)
+        }
+        if not guides:
+            return outputs
+        limits = {index: self.longest_output(len(rows[index])) for index in guides}
+        for index, guide in guides.items():
+            if problem := guide.problem():
+                raise UnmetConstraints(problem, index)
+        LOG.info("%d of %d texts do not satisfy their constraints: torch searches again", len(guides), len(rows))
+        searches = self._constrained_search([rows[i] for i in guides], list(limits.values()), list(guides.values()))
+        for index, hypotheses in zip(guides, searches, strict=True):
+            if not hypotheses:
+                raise UnmetConstraints(guides[index].failure(limits[index]), index)
+        return [dict(zip(guides, searches, strict=True)).get(index, output) for index, output in enumerate(outputs)]
+
+    def _constrained_search(
+        self, rows: list[list[int]], limits: list[int], guides: list[Guide]
+    ) -> list[list[Hypothesis]]:
+        from heedful.search.constrained import search_constrained_rows
+
+        return search_constrained_rows(self.model, rows, limits, self.config, guides)
+
+    def problem_of(self, text: str, constraints: Constraints) -> str | None:
+        """Explain why no translation of a text can satisfy its constraints; None if one may."""
+        guide = Guide(constraints, self.tokenizers.target, self.config)
+        size = min(len(self.tokenizers.source.encode(text)), self.longest_source - 1)
+        return guide.problem() or guide.length_problem(self.longest_output(size))
 
     @property
     def longest_source(self) -> int:

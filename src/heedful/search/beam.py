@@ -22,7 +22,8 @@ from heedful.config.schema import DecodeConfig
 from heedful.errors import InputError
 from heedful.machine.memory import free_memory
 from heedful.search.hypothesis import Hypothesis, length_penalty
-from heedful.search.top_k import best_tokens
+from heedful.search.sampling import min_tokens, no_repeat_ngram
+from heedful.search.top_k import most_probable, next_log_probs
 from heedful.text.tokenizer import EOS
 
 # Greedy search removes finished sentences from its batch if at most this share of the rows is unfinished. Otherwise,
@@ -59,12 +60,14 @@ def greedy_search(state: DecodingState, limits: Sequence[int], config: DecodeCon
     active = sentences  # the rows whose sentence has not ended
     inputs = state.begin  # (R,) the tokens that are fed to the model
     while active:
-        log_probs, best = (x[:, 0] for x in best_tokens(state.step(inputs), 1))
+        outputs = [tokens[sentence] for sentence in sentences]
+        allowed = within_rules(next_log_probs(state.step(inputs)), config, outputs)
+        log_probs, best = (x[:, 0] for x in most_probable(allowed, 1))
         for row, token, log_prob in zip(active, best[active].tolist(), log_probs[active].tolist(), strict=True):
             tokens[sentences[row]].append(token)
             scores[sentences[row]].append(log_prob)
-        outputs = [(row, tokens[sentences[row]], limits[sentences[row]]) for row in active]
-        active = [row for row, output, limit in outputs if output[-1] != EOS and len(output) < limit]
+        live = [(row, tokens[sentences[row]], limits[sentences[row]]) for row in active]
+        active = [row for row, output, limit in live if output[-1] != EOS and len(output) < limit]
         if 0 < len(active) <= MAX_COPIED_ROWS * len(sentences):
             state.select(torch.tensor(active, device=inputs.device))
             best, sentences, active = best[active], [sentences[row] for row in active], list(range(len(active)))
@@ -138,9 +141,10 @@ def beam_search(
     device = state.begin.device
     finished: list[list[Hypothesis]] = [[] for _ in beam.sentences]  # the n best of each sentence, best first
     while beam.sentences:
-        logits = state.step(beam.tokens[:, :, -1].flatten().to(device))  # (R,) -> (R, V)
+        log_probs = next_log_probs(state.step(beam.tokens[:, :, -1].flatten().to(device)))  # (R,) -> (R, V)
+        log_probs = within_rules(log_probs, config, beam.tokens[:, :, 1:].flatten(0, 1))
         # At most one next token of a hypothesis is <eos>, so at least `beam` of its `beam` + 1 best ones continue it.
-        candidates = rank(beam, *best_tokens(logits, config.beam + 1))  # (R, V) -> (R, K) -> (B, C)
+        candidates = rank(beam, *most_probable(log_probs, config.beam + 1))  # (R, V) -> (R, K) -> (B, C)
         num_finished = finish(finished, beam, candidates, config)
         before, (beam, rows) = beam, advance(beam, candidates, finished, num_finished, config)
         if watch:
@@ -148,6 +152,23 @@ def beam_search(
         if beam.sentences:
             state.select(rows.to(device))  # the model continues from the rows of the parents
     return finished
+
+
+def within_rules(
+    log_probs: Float[Tensor, "R V"], config: DecodeConfig, outputs: "Sequence[list[int]] | Int[Tensor, 'R T']"
+) -> Float[Tensor, "R V"]:
+    """Exclude the tokens that `min_tokens` and `no_repeat_ngram` exclude, as in text generation.
+
+    The other tokens keep their log-probabilities. `outputs` has the tokens of each row.
+    """
+    if not (config.min_tokens or config.no_repeat_ngram):
+        return log_probs
+    rows = outputs.tolist() if isinstance(outputs, Tensor) else outputs
+    if config.min_tokens:
+        log_probs = min_tokens(log_probs, config.min_tokens, rows)
+    if config.no_repeat_ngram:
+        log_probs = no_repeat_ngram(log_probs, config.no_repeat_ngram, rows)
+    return log_probs
 
 
 def rank(beam: Beam, token_log_probs: Float[Tensor, "R K"], tokens: Int[Tensor, "R K"]) -> Candidates:

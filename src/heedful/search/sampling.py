@@ -16,6 +16,7 @@ from torch import Tensor
 from heedful import random_numbers
 from heedful.architectures.model import check_no_nan
 from heedful.config.schema import GenerateConfig
+from heedful.search.constraints import ngram_ends
 from heedful.search.generation import GenerationRow
 from heedful.search.top_k import top
 from heedful.text.tokenizer import EOS
@@ -120,9 +121,7 @@ def no_repeat_ngram(logits: Float[Tensor, "R V"], size: int, text: Tokens) -> Fl
     """Exclude the tokens that would complete an n-gram of `size` tokens that the text already contains."""
     allowed = torch.ones_like(logits, dtype=torch.bool)
     for row, tokens in enumerate(text):
-        ngrams = [tuple(tokens[begin : begin + size]) for begin in range(len(tokens) - size + 1)]
-        last = tuple(tokens[len(tokens) - size + 1 :])
-        allowed[row, [ngram[-1] for ngram in ngrams if ngram[:-1] == last]] = False
+        allowed[row, ngram_ends(tokens, size)] = False
     return keep_only(logits, allowed)
 
 

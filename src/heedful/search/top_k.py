@@ -13,21 +13,34 @@ from heedful.text.tokenizer import BOS, PAD
 BLOCK = 64  # values in a block; the maxima of the blocks are compared first
 
 
+def next_log_probs(logits: Float[Tensor, "R V"]) -> Float[Tensor, "R V"]:
+    """Compute the log-probabilities of the next tokens; <pad> and <bos>, which are never generated, have -inf.
+
+    They keep their share of the probability, so that scores are log-probabilities under the unmodified model.
+    """
+    log_probs = logits.float().log_softmax(-1)
+    log_probs[:, [PAD, BOS]] = -torch.inf
+    return log_probs
+
+
 def best_tokens(logits: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
     """Select the K = min(count, V) most probable next tokens of each row and their log-probabilities, best first.
 
-    <pad> and <bos> are never generated: their log-probability is minus infinity. They keep their share of the
-    probability, so that scores are log-probabilities under the unmodified model.
+    <pad> and <bos> have the log-probability -inf; see `next_log_probs` and `most_probable`.
+    """
+    return most_probable(next_log_probs(logits), count)
+
+
+def most_probable(log_probs: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
+    """Select the K = min(count, V) tokens of each row with the highest log-probabilities, best first.
 
     Returns:
         Log-probabilities in float64 and token ids, both on the CPU.
 
     Raises:
-        RunError: the logits contain NaN.
+        RunError: the log-probabilities contain NaN.
     """
-    log_probs = logits.float().log_softmax(-1)
-    log_probs[:, [PAD, BOS]] = -torch.inf
-    values, tokens = top(log_probs, min(count, logits.size(1)))
+    values, tokens = top(log_probs, min(count, log_probs.size(1)))
     values = values.cpu().double()
     check_no_nan(values)
     return values, tokens.cpu()
