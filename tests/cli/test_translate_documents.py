@@ -1,5 +1,6 @@
 """`heedful translate FILE`: a document is translated as a whole, to a new file, also after an interruption."""
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -115,6 +116,20 @@ def test_a_broken_document_is_reported_before_the_first_is_translated(model, fil
     with pytest.raises(InputError, match=r"broken.txt:2: is not UTF-8 text"):
         run(file, broken, "--model", model)
     assert sorted(path.name for path in file.parent.iterdir()) == ["broken.txt", "notes.txt"]
+
+
+def test_a_glossary_applies_to_the_sentences_of_a_document(model, file):
+    glossary = file.with_name("g.tsv")
+    glossary.write_text("fox\tzebra\n")
+    result = run(file, "--model", model, "--glossary", glossary)
+    assert "glossary: 2 terms applied in 5 lines" in result.stderr
+    assert len(re.findall(r"\bzebra\b", file.with_name("notes.de.txt").read_text())) == 2
+
+
+@pytest.mark.parametrize("option", ["--prefix", "--term", "--alignments"])
+def test_constraints_of_lines_are_not_for_documents(model, file, option):
+    with pytest.raises(InputError, match=f"{option} is for lines and tables"):
+        run(file, "--model", model, option, "x")
 
 
 @pytest.fixture

@@ -39,7 +39,8 @@ class Stub(Translator):
     def align(self, pairs):
         raise InputError("the model has no cross-attention")
 
-    def translate_lines(self, lines, window=1024, done=lambda _: None, **options):
+    def translate_lines(self, lines, window=1024, done=lambda _: None, *, constraints=None, **options):
+        self.constraints = list(constraints or ())
         for line in lines:
             self.texts.append(line)
             done(1)

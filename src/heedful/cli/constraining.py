@@ -124,6 +124,10 @@ class LineConstraints:
         self.entries.append(entries)
         return constraints
 
+    def of_sentence(self, text: str) -> Constraints:
+        """Return the constraints of a sentence of a document."""
+        return self.of(text, self.options.constraints, self.lines + 1)
+
     def fields(self) -> dict[str, Any]:
         """Return the JSON fields for the next line: its glossary entries, and whether they apply."""
         if self.glossary is None:

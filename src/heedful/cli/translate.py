@@ -190,9 +190,10 @@ def translate(
     if documents:
         others = {"--input": source, "--input-format": input_form, "--column": source_field, "--json": as_json}
         others |= {"--shard-lines": shard_lines is not None, "--ray": ray, "--no-literals": not literals}
+        others |= {"--alignments": alignments, "--prefix": prefix, "--term": term, "--row-constraints": row_constraints}
         check_document_options(documents[0], others)
         translator = load_translator(models, device, precision, engine, search)
-        translate_documents(documents, output, models, precision, translator, in_place=in_place)
+        translate_documents(documents, output, models, precision, translator, constraints, in_place=in_place)
     elif in_place:
         raise InputError("--in-place is for documents; give the names of documents, or leave it out")
     elif shard_lines is not None or ray or (source and source.is_dir()):
@@ -510,6 +511,7 @@ def translate_documents(
     models: Sequence[str],
     precision: str,
     translator: "Translator",
+    options: ConstraintOptions,
     *,
     in_place: bool,
 ) -> None:
@@ -521,7 +523,10 @@ def translate_documents(
         raise InputError(f"{documents[0]}: the model does not translate, so it cannot translate documents")
     languages = recipe.data.source_language, recipe.data.target_language
     outputs = output_paths(documents, output, *languages, in_place=in_place)
-    translation = DocumentTranslation(DocumentTranslator(translator), result_settings(models, translator, precision))
+    constraints = options.open(translator)
+    identity = {**result_settings(models, translator, precision), **options.facts()}
+    constraints_of = constraints.of_sentence if options else None
+    translation = DocumentTranslation(DocumentTranslator(translator, constraints_of), identity)
     counts = OutputCounts()
     for document in documents:
         read_document(document)  # so that errors are found before the first translation
@@ -529,6 +534,7 @@ def translate_documents(
         for document, path in zip(documents, outputs, strict=True):
             translation.translate(document, path, counts.add)
     counts.warn(" and ".join(models), translator)
+    constraints.report()
 
 
 def translate_folder(task: FolderTranslation, ray: bool) -> None:

@@ -1,7 +1,7 @@
 """Translation of documents: paragraphs are translated sentence by sentence, and keep their markup and their blanks."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from heedful.errors import InputError
 from heedful.predictors.literal_preserving_translator import LiteralPreservingTranslator, blank_after
 from heedful.predictors.predictor import Done
 from heedful.predictors.translator import Translation, Translator
+from heedful.search.constraints import Constraints
 
 WINDOW = 256  # segments translated together
 
@@ -29,9 +30,13 @@ class TranslatedSegment(NamedTuple):
 
 @dataclass(frozen=True)
 class DocumentTranslator:
-    """Translator of the segments of documents. The translation of a segment never depends on other segments."""
+    """Translator of the segments of documents. The translation of a segment never depends on other segments.
+
+    `constraints_of` returns the constraints on the translation of a sentence.
+    """
 
     translator: Translator
+    constraints_of: Callable[[str], Constraints] | None = None
 
     def translate_segments(
         self, segments: Iterable[Segment], window: int = WINDOW, done: Done = lambda _: None
@@ -55,7 +60,9 @@ class DocumentTranslator:
             ]
             # A sentence that occurs several times, as the strings of a program do, is translated once.
             unique = list(dict.fromkeys(texts))
-            translations = dict(zip(unique, lines.translate_lines(unique, max(len(unique), 1), done), strict=True))
+            constraints = map(self.constraints_of, unique) if self.constraints_of else None
+            answers = lines.translate_lines(unique, max(len(unique), 1), done, constraints=constraints)
+            translations = dict(zip(unique, answers, strict=True))
             done(len(texts) - len(unique))
             marked = {
                 source.text[begin:end]: translations[source.text[begin:end]].text
