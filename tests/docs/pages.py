@@ -73,7 +73,8 @@ def runs(text: str) -> bool:
 
 def steps(page: Path) -> list[Code]:
     """What a reader types or saves, from top to bottom."""
-    found = [*blocks(page, "bash", "console", "python", "toml"), *table_commands(page)]
+    files = [code for code in blocks(page, "html", "text") if code.title]
+    found = [*files, *blocks(page, "bash", "console", "python", "toml"), *table_commands(page)]
     return sorted(found, key=lambda code: code.line)
 
 

@@ -39,7 +39,7 @@ UNRUN = {  # blocks
     **{name_of(page): 1 for page in LABORATORY.glob("*.md")},
 }
 CODE = {"bash", "console", "python", "toml"}
-NO_CODE = {"json", "text", "yaml"}  # data, and what a command prints
+NO_CODE = {"html", "json", "text", "yaml"}  # data, and what a command prints
 
 
 def has_a_gpt(reader: Reader) -> None:
