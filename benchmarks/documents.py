@@ -22,10 +22,9 @@ from translate import peak_memory, run
 from heedful.data.readers.files import read_lines
 
 PARAGRAPH = 5  # sentences
-CONTENT_TYPES = (
-    '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Override '
-    'PartName="/word/document.xml" ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>'
-)
+PACKAGE = "http://schemas.openxmlformats.org/package/2006/content-types"
+KIND = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+CONTENT_TYPES = f'<Types xmlns="{PACKAGE}"><Override PartName="/word/document.xml" ContentType="{KIND}"/></Types>'
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 

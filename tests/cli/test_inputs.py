@@ -41,7 +41,9 @@ def test_the_name_of_a_file_is_refused_where_a_text_is_expected(tmp_path, monkey
     (tmp_path / "folder").mkdir()
     harmless = ["the cat", "folder", "", "\0", "w" * 5000, "half a character: \udcff"]
     assert input_lines(harmless, None) == harmless
-    with pytest.raises(InputError, match=r"notes\.txt is a file, not a text; to read it, give --input notes\.txt"):
+    with pytest.raises(
+        InputError, match=r"notes\.txt is a file, not a text; to read it as lines, give --input notes\.txt"
+    ):
         input_lines(["the cat", "notes.txt"], None)
     (tmp_path / "Cat.JPG").touch()
     with pytest.raises(InputError, match=r"Cat\.JPG is a media file, but this command or its model reads texts"):

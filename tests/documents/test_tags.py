@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.documents.document import Segment, Tag
-from heedful.documents.tags import Link, project_tags, with_stand_ins, without_stand_ins
+from heedful.documents.tags import Link, Sentence, project_tags, with_stand_ins, without_stand_ins
 
 
 def parsed(markup):
@@ -29,7 +29,7 @@ def written(segment):
 
 def placed(markup, translation, words=()):
     source = parsed(markup)
-    return written(project_tags(source, translation, [Link((0, len(source.text)), (0, len(translation)))], words))
+    return written(project_tags(source, translation, [Sentence((0, len(source.text)), (0, len(translation)), words)]))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_pairs_change_places_with_their_words():
 
 def test_tags_around_a_sentence_stay_around_its_translation():
     source = parsed("One. <b>Two and three.</b> Four.")
-    sentences = [Link((0, 4), (0, 6)), Link((5, 19), (7, 12)), Link((20, 25), (13, 18))]
+    sentences = [Sentence((0, 4), (0, 6)), Sentence((5, 19), (7, 12)), Sentence((20, 25), (13, 18))]
     assert written(project_tags(source, "Eins.. Zwei. Vier.", sentences)) == "Eins.. <b>Zwei.</b> Vier."
 
 
@@ -89,7 +89,7 @@ def test_every_tag_is_in_the_translation_and_pairs_stay_nested(parts, translatio
         lambda n: Link((min(n[:2]), max(n[:2])), tuple(min(x, len(translation)) for x in sorted(n[2:])))
     )
     words = data.draw(st.lists(ranges, max_size=5))
-    result = project_tags(source, translation, [Link((0, len(source.text)), (0, len(translation)))], words)
+    result = project_tags(source, translation, [Sentence((0, len(source.text)), (0, len(translation)), words)])
     assert result.text == translation
     assert sorted(tag.markup for tag in result.tags) == sorted(tag.markup for tag in source.tags)
     positions = [tag.position for tag in result.tags]

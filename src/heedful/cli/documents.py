@@ -2,18 +2,21 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
+from heedful.cli.inputs import warning_if_unknown
 from heedful.cli.output import check_output, writing
 from heedful.documents.document import Segment, Tag, is_document, read_document
 from heedful.errors import InputError, RunError
 from heedful.progress import show_progress
+from heedful.storage.atomic import named_write_errors
 from heedful.wording import counted
 
 if TYPE_CHECKING:
@@ -24,11 +27,16 @@ FORMAT = 1  # of the file that keeps the finished part of a translation
 
 
 def documents_in(texts: Sequence[str] | None) -> list[Path]:
-    """Return the documents that a command was given in place of texts; none if it was given texts."""
-    files = [Path(text) for text in texts or () if len(text) < 4096 and "\n" not in text]
-    documents = [path for path in files if is_document(path) and path.is_file()]
-    if documents and len(documents) < len(texts or ()):
-        other = next(text for text in texts or () if Path(text) not in documents)
+    """Return the documents that a command was given in place of texts; none if it was given texts.
+
+    A text with the ending of a document and without blanks is a document, also if there is no such file.
+    """
+    texts = texts or ()
+    documents = [
+        Path(text) for text in texts if is_document(Path(text)) and (os.path.isfile(text) or not re.search(r"\s", text))
+    ]
+    if documents and len(documents) < len(texts):
+        other = next(text for text in texts if Path(text) not in documents)
         raise InputError(
             f"{documents[0]} is a document, but {other!r} is not one; translate texts with another command"
         )
@@ -54,8 +62,6 @@ def output_paths(
         return list(documents)
     if output is not None and output.is_dir():
         paths = [output / path.name for path in documents]
-        if len(set(paths)) < len(paths):
-            raise InputError(f"--output {output}: two of the documents have the same name; translate them separately")
     elif output is not None:
         if len(documents) > 1:
             raise InputError(f"--output {output}: there are {len(documents)} documents; give an existing folder")
@@ -66,13 +72,22 @@ def output_paths(
             )
         paths = [output]
     else:
-        language = "translated" if target == "tgt" else target
-        paths = [
-            path.with_name(f"{path.stem.removesuffix(f'.{source}')}.{language}{path.suffix}") for path in documents
-        ]
-    for document, path in zip(documents, paths, strict=True):
+        paths = [path.with_name(_translated_name(path, source, target)) for path in documents]
+    for number, (document, path) in enumerate(zip(documents, paths, strict=True)):
+        if path in paths[:number]:
+            other = documents[paths.index(path)]
+            raise InputError(
+                f"{document}: its translation would replace that of {other}, {path}; translate it separately"
+            )
         check_output(path, document)
     return paths
+
+
+def _translated_name(path: Path, source: str, target: str) -> str:
+    """Return the name of a translation: page.de.html for page.html or page.en.html, and de.json for en.json."""
+    language = "translated" if target == "tgt" else target
+    stem = re.sub(rf"(?:^|\.){re.escape(source)}(?:[-_]\w+)?$", "", path.stem)
+    return f"{stem}.{language}{path.suffix}" if stem else f"{language}{path.suffix}"
 
 
 @dataclass(frozen=True)
@@ -94,49 +109,49 @@ class DocumentTranslation:
         """
         document = read_document(source)
         segments = list(document.segments)
+        tokenizer = self.translator.translator.tokenizers.source
+        for _ in warning_if_unknown((segment.text for segment in segments), tokenizer):
+            pass
         digest = hashlib.sha256("".join(map(_to_line, segments)).encode()).hexdigest()
         header = json.dumps({"format": FORMAT, "segments": digest, **self.identity}, sort_keys=True) + "\n"
-        finished_part = output.with_name(f".{output.name}.translated")
-        translations = _finished_segments(finished_part, header)
+        path = output.with_name(f".{output.name}.translated")
+        translations, stream = _open_finished(path, header)
         sentences = [sum(1 for _ in self.translator.sentences(segment.text)) for segment in segments]
         done = sum(sentences[: len(translations)])
-        with (
-            _keeping(finished_part, header, translations) as stream,
-            show_progress(f"translating {source}", "sentences", sum(sentences), done) as progress,
-        ):
+        with stream, show_progress(f"translating {source}", "sentences", sum(sentences), done) as progress:
             remaining = segments[len(translations) :]
             for segment, parts in self.translator.translate_segments(remaining, done=progress.advance):
                 translations.append(segment)
-                stream.write(_to_line(segment))
-                stream.flush()
+                with named_write_errors(path):
+                    stream.write(_to_line(segment))
+                    stream.flush()
                 for part in parts:
                     note(part)
         with writing(output) as stream:
             stream.write(document.with_segments(translations))
-        finished_part.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         typer.echo(f"{output}: {counted(sum(sentences), 'sentences')} translated", err=True)
 
 
-def _finished_segments(path: Path, header: str) -> list[Segment]:
-    """Read the segments that an interrupted command with the same header has translated."""
+def _open_finished(path: Path, header: str) -> tuple[list[Segment], TextIO]:
+    """Open the file of finished segments, and return those that a command with the same header has translated."""
     try:
-        first, *lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        if first != header:
-            return []
-        return [_from_line(line) for line in lines if line.endswith("\n")]  # the last line may be incomplete
-    except (OSError, ValueError):
-        return []
-
-
-@contextmanager
-def _keeping(path: Path, header: str, segments: Sequence[Segment]) -> Iterator[TextIO]:
-    """Open the file for finished segments, and write those that are known."""
-    try:
-        with path.open("w", encoding="utf-8", newline="\n") as stream:
-            stream.writelines([header, *map(_to_line, segments)])
-            yield stream
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+        lines = [line for line in lines if line.endswith("\n")]  # the last line may be incomplete
+        segments = [_from_line(line) for line in lines[1:]] if lines[:1] == [header] else []
+    except ValueError:  # not a file that this command wrote
+        lines, segments = [], []
     except OSError as error:
-        raise RunError(f"cannot write {path}: {error.strerror or error}") from error
+        raise RunError(f"cannot read {path}: {error.strerror or error}") from error
+    with named_write_errors(path):
+        if lines[:1] == [header]:
+            stream = path.open("r+", encoding="utf-8", newline="\n")
+            stream.truncate(sum(map(len, lines)))  # JSON without characters beyond ASCII
+            stream.seek(0, os.SEEK_END)
+        else:
+            stream = path.open("w", encoding="utf-8", newline="\n")
+            stream.write(header)
+    return segments, stream
 
 
 def _to_line(segment: Segment) -> str:

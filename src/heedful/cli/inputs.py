@@ -94,7 +94,7 @@ def input_lines(texts: list[str] | None, source: Path | None) -> Iterable[str]:
                 from heedful.data.readers.media_files import ENDINGS  # imports torch
 
                 is_media = text.lower().endswith(tuple(chain.from_iterable(ENDINGS.values())))
-                remedy = f"is a file, not a text; to read it, give --input {text}"
+                remedy = f"is a file, not a text; to read it as lines, give --input {text}"
                 if is_media:
                     remedy = "is a media file, but this command or its model reads texts"
             else:

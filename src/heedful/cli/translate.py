@@ -149,12 +149,14 @@ def translate(
     r"""Translate sentences, the lines of files, a table column, standard input, or documents.
 
     Sentences, lines and rows have one output line per input. A text that is the
-    name of a document, such as notes.txt, is translated as a whole, to
-    notes.de.txt, or to the file or folder that --output names: paragraphs are
+    name of a document is translated as a whole, for example notes.html to
+    notes.de.html, or to the file or folder that --output names: paragraphs are
     split into sentences, and markup, blanks and everything that is not text are
-    kept. After an interruption, the same command resumes the translation.
+    kept. Documents are .txt, .md, .html, .docx, .pptx, .odt, .odp, .epub, .srt,
+    .vtt, .json, .yaml, .po, .xliff, Android .xml and .resx files. After an
+    interruption, the same command resumes the translation.
 
-    With a folder as --input, every file in it is translated to a file of the
+    With a folder as --input, every file in it is translated, line by line, to a file of the
     same name in the folder --output. After an interruption, the same command
     resumes the job. Commands that run at the same time share the work, on any
     machine that has access to both folders.

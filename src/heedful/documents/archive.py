@@ -37,14 +37,18 @@ class Archive:
                 f"{name}: has {counted(len(members), 'files')} of {counted(size, 'bytes')} inside; the limits are "
                 f"{MAX_MEMBERS:,} and {MAX_SIZE:,}"
             )
-        if len(set(self.members)) < len(members):
+        self._names = frozenset(self.members)
+        if len(self._names) < len(members):
             raise InputError(f"{name}: has two files of the same name inside; save the document again")
         if any(member.flag_bits & 1 for member in members):
             raise InputError(f"{name}: is encrypted; save the document without a password")
 
+    def __contains__(self, member: str) -> bool:
+        return member in self._names
+
     def read(self, member: str) -> bytes:
         """Return the content of a member."""
-        if member not in self.members:
+        if member not in self:
             raise InputError(f"{self.name}: has no {member} inside, so it is incomplete; save the document again")
         return self._content(self._archive.getinfo(member), MAX_TEXT_SIZE)
 

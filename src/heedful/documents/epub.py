@@ -35,7 +35,7 @@ def read(data: bytes, name: str) -> ArchiveDocument:
     _check_encryption(archive, members)
     parts: dict[str, Document] = {}
     for member, kind in members.items():
-        if member not in archive.members:
+        if member not in archive:
             continue
         if kind in PAGES:
             content, encoding = page_content(archive.read(member), f"{name}/{member}")
@@ -72,7 +72,7 @@ def _text_places(xml: Xml, elements: Sequence[Element]) -> Iterator[Place]:
 
 def _check_encryption(archive: Archive, members: Collection[str]) -> None:
     """Reject a book whose pages are encrypted; fonts may be."""
-    if ENCRYPTION in archive.members:
+    if ENCRYPTION in archive:
         encryption = parse(archive.read(ENCRYPTION), f"{archive.name}/{ENCRYPTION}", PREFIXES)
         for reference in encryption.root.descendants("enc:CipherReference"):
             if unquote(reference.attributes.get("URI", "")) in members:

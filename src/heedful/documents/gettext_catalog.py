@@ -177,7 +177,7 @@ def _plurals(header: str, name: str) -> Plurals:
         return Plurals(int(count), [form_of(n) for n in range(1, 200)])
     except (ValueError, ZeroDivisionError) as error:
         remedy = "write for example nplurals=2; plural=(n != 1);"
-        raise InputError(f"{name}:1: Plural-Forms cannot be read: {definition}; {remedy}") from error
+        raise InputError(f"{name}:1: Plural-Forms cannot be read: {definition[:60]}; {remedy}") from error
 
 
 def _places(message: Message, plurals: Plurals, notation: Notation) -> Iterator[Place]:

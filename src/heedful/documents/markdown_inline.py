@@ -18,6 +18,7 @@ _WORD = re.compile(
 )
 _EMPTY = re.compile(r"\[\^[^\]\s]+\]:?|\[![A-Z]+\]|\{[:#.][^{}\n]*\}")
 _HTML = re.compile(r"<(/?)([a-zA-Z][\w-]*)[^>]*?(/?)>", re.DOTALL)
+MAX_NESTING = 100  # of lists and quotes; markdown-it drops the texts of deeper ones
 VOID = frozenset({"area", "br", "col", "embed", "hr", "img", "input", "source", "track", "wbr"})
 
 _PAIRS = {"em": "em", "strong": "strong", "s": "s", "link": "link"}
@@ -33,7 +34,7 @@ class Span(NamedTuple):
 
 def parser() -> MarkdownIt:
     """Return a parser of blocks whose inline parser records ranges."""
-    markdown = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    markdown = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable(["table", "strikethrough"])
     markdown.core.ruler.enableOnly(["normalize", "block"])
     markdown.inline.ruler2.disable("fragments_join")  # which joins tokens
     markdown.inline.ruler.before("escape", "protected", _protected)

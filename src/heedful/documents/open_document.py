@@ -29,11 +29,11 @@ SKIPPED = frozenset({"office:annotation", "office:forms", "text:ruby-text", "tex
 def read(data: bytes, name: str) -> ArchiveDocument:
     """Find the texts of a document."""
     archive = Archive(data, name, "OpenDocument")
-    if MANIFEST in archive.members:
+    if MANIFEST in archive:
         manifest = parse(archive.read(MANIFEST), f"{name}/{MANIFEST}", PREFIXES)
         if next(manifest.root.descendants("manifest:encryption-data"), None):
             raise InputError(f"{name}: is encrypted; save the document without a password")
-    names = [part for part in PARTS if part == PARTS[0] or part in archive.members]
+    names = [part for part in PARTS if part == PARTS[0] or part in archive]
     parts = {part: parse(archive.read(part), f"{name}/{part}", PREFIXES) for part in names}
     return ArchiveDocument(archive, {part: xml.document(_Reader(xml).places(xml.root)) for part, xml in parts.items()})
 

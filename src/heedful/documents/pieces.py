@@ -5,6 +5,7 @@ of the segment. A tag that has no counterpart in its text stands alone.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -72,13 +73,16 @@ def _is_edge(piece: Piece) -> bool:
 def _partners(pieces: Sequence[Piece]) -> dict[int, int]:
     """Return the index of the closing tag for that of each opening tag, and conversely; tags that overlap have none."""
     partner, openings = {}, []
+    depths = Counter[str]()  # open tags by name
     for index, piece in enumerate(pieces):
         if piece.kind == "open":
             openings.append(index)
-        elif piece.kind == "close":
-            names = [pieces[i].name for i in openings]
-            if piece.name in names:
-                start = len(names) - 1 - names[::-1].index(piece.name)
-                partner |= {openings[start]: index, index: openings[start]}
-                del openings[start:]
+            depths[piece.name] += 1
+        elif piece.kind == "close" and depths[piece.name]:
+            while True:
+                opening = openings.pop()
+                depths[pieces[opening].name] -= 1
+                if pieces[opening].name == piece.name:
+                    break
+            partner |= {opening: index, index: opening}
     return partner

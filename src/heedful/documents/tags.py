@@ -1,6 +1,7 @@
 """Inline markup in a translation: each tag is placed around the translation of the words that it was placed around."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -10,7 +11,7 @@ from heedful.documents.document import Segment, Tag
 
 Range = tuple[int, int]  # the first character, and the one after the last
 
-_BEFORE_WORD, _AFTER_WORD = re.compile(r"[\s(\[\"'“„«]$"), re.compile(r"[\s)\]\"'”“».,;:!?]")
+_BEFORE_WORD, _AFTER_WORD = re.compile(r"[\s(\[\"'“„«]"), re.compile(r"[\s)\]\"'”“».,;:!?]")
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]|\w+|[^\w\s]")
 
 
@@ -19,6 +20,18 @@ class Link(NamedTuple):
 
     source: Range
     target: Range
+
+
+class Sentence(NamedTuple):
+    """Sentence of a text and its translation, with the links between their words.
+
+    `solid` has the ranges in the translation into which no tag is placed, in order, such as those of placeholders.
+    """
+
+    source: Range
+    target: Range
+    words: Sequence[Link] = ()
+    solid: Sequence[Range] = ()
 
 
 @dataclass
@@ -32,20 +45,19 @@ class Element:
     children: list["Element"] = field(default_factory=list)
 
 
-def project_tags(source: Segment, text: str, sentences: Sequence[Link], words: Sequence[Link] = ()) -> Segment:
+def project_tags(source: Segment, text: str, sentences: Sequence[Sentence]) -> Segment:
     """Place the tags of a segment in its translation `text`.
 
     Tags around whole sentences stay around their translations. Within a sentence, a pair of tags goes around the words
     that are linked to those between them. Without links, it goes around the same share of the words. The result is
-    nested as the source is; of two pairs of tags side by side, the one may come to precede the other.
+    nested as the source is; two pairs of tags side by side may change their order.
 
     Args:
         source: The segment.
         text: Its translation.
         sentences: The sentences of the segment, in order.
-        words: Words that are translations of each other.
     """
-    projection = Projection(source.text, text, sentences, words)
+    projection = Projection(source.text, text, sentences)
     tags = _placed(_elements(source.tags), (0, len(text)), projection)
     return Segment(text, tuple(tags))
 
@@ -59,8 +71,8 @@ def with_stand_ins(segment: Segment) -> tuple[Segment, dict[str, Tag]]:
     words: dict[str, Tag] = {}
     tags, parts, position, shift = [], [], 0, 0
     for tag in segment.tags:
-        before, after = segment.text[: tag.position], segment.text[tag.position :]
-        is_between = _BEFORE_WORD.search(before) and _AFTER_WORD.match(after)
+        before = segment.text[max(tag.position - 1, 0) : tag.position]
+        is_between = _BEFORE_WORD.match(before) and _AFTER_WORD.match(segment.text, tag.position)
         if tag.kind == "word" or (tag.kind == "empty" and is_between):
             placeholder = f"{{{next(numbers)}}}"
             words[placeholder] = tag
@@ -130,15 +142,15 @@ class Projection:
 
     source: str
     target: str
-    sentences: Sequence[Link]
-    words: Sequence[Link]
+    sentences: Sequence[Sentence]
 
     def range_of(self, source: Range) -> Range:
         begin, end = source
+        first = bisect_right(self.sentences, begin, key=lambda sentence: sentence.source[1])
+        last = bisect_left(self.sentences, end, key=lambda sentence: sentence.source[0])
         ranges = [
             self._range_in(sentence, (max(begin, sentence.source[0]), min(end, sentence.source[1])))
-            for sentence in self.sentences
-            if begin < sentence.source[1] and sentence.source[0] < end
+            for sentence in self.sentences[first:last]
         ]
         if begin == end or not ranges:  # without words
             position = self.position_of(begin)
@@ -149,22 +161,29 @@ class Projection:
         """Return the position in the translation that corresponds to a position between two characters."""
         if position == 0:
             return 0
-        for sentence in self.sentences:
-            begin, end = sentence.source
-            if position <= begin:
-                return sentence.target[0]
-            if position < end:
-                return self._range_in(sentence, (begin, position))[1]
-            if position == end:
-                return sentence.target[1]
-        return len(self.target)
+        # The first sentence that does not end before the position.
+        number = bisect_left(self.sentences, position, key=lambda sentence: sentence.source[1])
+        if number == len(self.sentences):
+            return len(self.target)
+        sentence = self.sentences[number]
+        begin, end = sentence.source
+        if position <= begin:
+            return sentence.target[0]
+        return sentence.target[1] if position == end else self._range_in(sentence, (begin, position))[1]
 
-    def _range_in(self, sentence: Link, source: Range) -> Range:
+    def _range_in(self, sentence: Sentence, source: Range) -> Range:
         """Return the range of a part of a sentence in the translation of the sentence."""
+        begin, end = self._linked_range(sentence, source)
+        for solid_begin, solid_end in sentence.solid:
+            begin = solid_begin if solid_begin < begin < solid_end else begin
+            end = solid_end if solid_begin < end < solid_end else end
+        return begin, end
+
+    def _linked_range(self, sentence: Sentence, source: Range) -> Range:
         if source == sentence.source:
             return sentence.target
         begin, end = source
-        links = [link.target for link in self.words if begin < link.source[1] and link.source[0] < end]
+        links = [link.target for link in sentence.words if begin < link.source[1] and link.source[0] < end]
         if links:
             return min(links)[0], max(end for _, end in links)
         # The same share of the words, and at least one word.

@@ -1,7 +1,7 @@
 """XLIFF 1.2 and 2 (.xlf, .xliff): the sources without a target, which is added.
 
 A target with text stays as it is, unless its state is that of a copy of the source which waits for a translation.
-Inline codes, such as <g>, <x/>, <ph> and <pc>, are tags; the content of a code is no text. Units with
+Inline codes, such as <g>, <x/>, <ph> and <pc>, are tags; the content of a code is not text. Units with
 translate="no" stay as they are, and a term with it is a tag that stands alone.
 """
 
@@ -22,7 +22,7 @@ CODES: dict[str, TagKind] = {
     **dict.fromkeys(("ept", "ex", "ec", "em"), "close"),
 }
 UNTRANSLATED = re.compile(r"""(\sstate\s*=\s*)(["'])(?:initial|new|needs-translation)\2""")
-INDENTATION = re.compile(r"[ \t]*\n[ \t]+")  # of a text that is printed on several lines
+INDENTATION = re.compile(r"(?<![ \t])[ \t]*\n[ \t]+")  # of a text that is printed on several lines
 
 
 @dataclass
@@ -91,8 +91,8 @@ def _places(content: str, parts: Sequence[Event], unit: Element) -> list[Place]:
     else:
         position = end = parts[unit.children.get("seg-source", source).last].end
         name = source_tag.text.removesuffix("source") + "target"
-        indentation = re.search(r"\s*\Z", content[unit_tag.end : source_tag.begin])
-        opening = f"{indentation[0] if indentation else ''}<{name}>"
+        before_source = content[unit_tag.end : source_tag.begin]
+        opening = f"{before_source[len(before_source.rstrip()) :]}<{name}>"
     head = _as_translated(content[unit_tag.begin : unit_tag.end]) + content[unit_tag.end : position]
     before, after = (
         "".join(content[piece.begin : piece.end] for piece in some)

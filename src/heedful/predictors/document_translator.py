@@ -1,6 +1,7 @@
 """Translation of documents: paragraphs are translated sentence by sentence, and keep their markup and their blanks."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -9,16 +10,14 @@ from typing import NamedTuple
 from sentencex.sentencex import segment as split_sentences
 
 from heedful.documents.document import Segment
-from heedful.documents.tags import Link, project_tags, with_stand_ins, without_stand_ins
+from heedful.documents.tags import Link, Range, Sentence, project_tags, with_stand_ins, without_stand_ins
 from heedful.errors import InputError
-from heedful.predictors.literal_preserving_translator import LiteralPreservingTranslator, blank_after
+from heedful.predictors.literal_preserving_translator import LiteralPreservingTranslator, blank_after, literals
 from heedful.predictors.predictor import Done
 from heedful.predictors.translator import Translation, Translator
 from heedful.search.constraints import Constraints
 
 WINDOW = 256  # segments translated together
-
-Range = tuple[int, int]  # the first character, and the one after the last
 
 
 class TranslatedSegment(NamedTuple):
@@ -68,7 +67,7 @@ class DocumentTranslator:
                 source.text[begin:end]: translations[source.text[begin:end]].text
                 for (source, _), sentences in zip(sources, ranges, strict=True)
                 for begin, end in sentences
-                if any(begin < tag.position < end for tag in source.tags)
+                if _has_tag(source, begin, end)
             }
             links = self._links(marked)
             for (source, words), sentences in zip(sources, ranges, strict=True):
@@ -85,9 +84,9 @@ class DocumentTranslator:
         return {text: alignment.links for text, alignment in zip(translations, alignments, strict=True)}
 
     def sentences(self, text: str) -> Iterator[Range]:
-        """Yield the range of each sentence in a text, without the blanks around it; a line break ends a sentence."""
+        """Yield the range of each sentence in a text, without the blanks around it; a line break or a tab ends one."""
         recipe = self.translator.recipe
-        for line in re.finditer(r"[^\r\n]+", text):
+        for line in re.finditer(r"[^\r\n\t]+", text):
             position = line.start()
             for sentence in split_sentences(recipe.data.source_language if recipe else "en", line[0]):
                 core = sentence.strip()
@@ -105,21 +104,26 @@ def joined(
     `links` has the links between the words of sentences and those of their translations.
     """
     text, position = "", 0
-    pairs: list[Link] = []
-    words: list[Link] = []
+    parts: list[Sentence] = []
     for (begin, end), translation in zip(sentences, translations, strict=True):
         sentence, blank = source.text[begin:end], source.text[position:begin]
-        if pairs:
-            before = pairs[-1]
-            blank = blank_after(source.text[slice(*before.source)], text[slice(*before.target)], blank)
+        if parts:
+            blank = blank_after(source.text[slice(*parts[-1].source)], text[slice(*parts[-1].target)], blank)
         text += blank
-        pairs.append(Link((begin, end), (len(text), len(text) + len(translation))))
-        words += [
+        words = [
             Link(_shifted(link.source, begin), _shifted(link.target, len(text))) for link in links.get(sentence, ())
         ]
+        solid = [_shifted((span.begin, span.end), len(text)) for span in literals(translation)]
+        parts.append(Sentence((begin, end), (len(text), len(text) + len(translation)), words, solid))
         text += translation
         position = end
-    return project_tags(source, text + source.text[position:], pairs, words)
+    return project_tags(source, text + source.text[position:], parts)
+
+
+def _has_tag(segment: Segment, begin: int, end: int) -> bool:
+    """Return True if a segment has a tag between two characters of a sentence."""
+    following = bisect_right(segment.tags, begin, key=lambda tag: tag.position)
+    return following < len(segment.tags) and segment.tags[following].position < end
 
 
 def _shifted(part: Range, offset: int) -> Range:

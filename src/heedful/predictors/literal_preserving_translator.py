@@ -36,10 +36,13 @@ _ADDRESS = (
 )
 _PATH = r"(?<![\w/.])(?:~|\.{1,2})?/(?:[\w.@+-]+/)*[\w.@+-]*[\w/]|\b[A-Za-z]:\\[\w\\.-]+"
 _PLACEHOLDER = (
-    r"\$?\{\{?[^{}\n]{1,60}\}?\}|%\([\w.]+\)[a-z]|%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?[sdifgxXu@](?!\w)|%%\w+%%|%[A-Z_]{2,}%"
-    r"|\$[A-Za-z_]\w*|\[\[[^\[\]]+\]\]|<\d+>|`[^`\n]+`|(?<!\w)[@#][A-Za-z_][\w.-]*\w|\b\w+_\w+\b|\b[a-z]+(?:[A-Z]\w*)+\(\)"
+    r"\{\w+, *(?:plural|select|selectordinal) *,(?:[^{}]|\{[^{}]*\})*\}"
+    r"|<%[^\n]*?%>|\{%[^\n]*?%\}|[%#$]\{[^{}\n]{1,60}\}|\$t\([^()\n]*\)"
+    r"|\$?\{\{?[^{}\n]{1,60}\}?\}|%\([\w.]+\)[a-z]|%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?[sdifgxXu@](?!\w)|%%\w+%%|%[A-Z_]{2,}%|%%"
+    r"|\$[A-Za-z_]\w*|\[\[[^\[\]]+\]\]|<\d+>|`[^`\n]+`|(?<!\w)[@?][a-z+]+/[\w.]+|(?<!\w)[@#][A-Za-z_][\w.-]*\w|\b\w+_\w+\b"
+    r"|\b[a-z]+(?:[A-Z]\w*)+\(\)"
 )
-_COUNT = re.compile(r"%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?[dif]|\{(?:n|num|number|count|total)\}")  # a number at run time
+_COUNT = re.compile(r"%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?[dif]|%?\{(?:n|num|number|count|total)\}")  # a number at run time
 _NUMBER = (
     r"(?<![A-Za-z0-9_.,])(?:[$€£¥]\s?\d[\d.,]*(?<![.,])|\d[\d.,]*(?<![.,])\s?[$€£¥])(?![A-Za-z0-9_])"
     r"|(?<![A-Za-z0-9_.,])\+?\(?\d(?:\d|[ ()/.,-]{1,2}(?=[\d(]))*(?![A-Za-z0-9_])"
@@ -61,7 +64,7 @@ _LITERAL = re.compile(
     f"|(?P<number>{_NUMBER})"
 )
 _BULLET = re.compile(r"(?:(?:[-–—*•·‣▪◦●○■□➢➤✓✔>]+|#{1,6}|\[[ xX]\]|\(?\d{1,3}[.)]|\(?[A-Za-z]\))[ \t]+)+")
-_BLANKS = " \t\u00a0\u2007\u202f\u3000\ufeff"
+_BLANKS = " \t\u00a0\u2007\u202f\u3000\ufeff\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _CLOSING = {"(": ")", "[": "]", "*": "*", "_": "_", "~": "~", "=": "="}
 _MIN_DIGITS = 5  # a shorter number is not a literal, unless it has several parts or a currency
 _STOPS = ".,;:!?'’"  # punctuation of the sentence that may follow an address

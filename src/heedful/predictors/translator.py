@@ -320,7 +320,8 @@ class Translator(Predictor["SourceToTarget", str]):
         for index, hypotheses in zip(guides, searches, strict=True):
             if not hypotheses:
                 raise UnmetConstraints(guides[index].failure(limits[index]), index)
-        return [dict(zip(guides, searches, strict=True)).get(index, output) for index, output in enumerate(outputs)]
+        answers = dict(zip(guides, searches, strict=True))
+        return [answers.get(index, output) for index, output in enumerate(outputs)]
 
     def _constrained_search(
         self, rows: list[list[int]], limits: list[int], guides: list[Guide]
