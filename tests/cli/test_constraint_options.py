@@ -55,6 +55,26 @@ def test_terms_that_cannot_be_applied_are_reported_and_left_out(model, tmp_path)
     assert "1 term could not be applied ('one' in line 1: the term 'two' contains something forbidden" in result.stderr
 
 
+def test_a_term_that_the_search_cannot_write_is_left_out_and_reported(model, tmp_path):
+    (tmp_path / "terms.tsv").write_text("one\ttwo four\nthree\tfour two\n")
+    # Each term is possible, but together they repeat a word.
+    command = partial(run, "--model", model, "--no-repeat-ngram", 1)
+    result = command("--glossary", tmp_path / "terms.tsv", "--json", stdin="five\none three\n")
+    _, second = map(json.loads, result.stdout.splitlines())
+    assert [each["applied"] for each in second["glossary"]] == [True, False]
+    assert "two four" in second["translations"][0]["text"]
+    assert "glossary: 1 term applied in 2 lines" in result.stderr
+    assert "1 term could not be applied ('three' in line 2: the search found no output with it)" in result.stderr
+
+
+def test_the_line_whose_constraints_are_not_met_is_named_with_them(model, tmp_path):
+    table = tmp_path / "rows.jsonl"
+    table.write_text('{"en": "one"}\n{"en": "one two", "terms": ["two four", "four two"]}\n')
+    words = r"line 2: the search found no output .*the term 'two four', the term 'four two'"
+    with pytest.raises(InputError, match=words):
+        run("--model", model, "--no-repeat-ngram", 1, "--input", table, "--row-constraints")
+
+
 def test_rows_have_constraints_only_if_that_is_wanted(model, tmp_path):
     rows = [{"en": "one", "prefix": "ten", "terms": ["two", ["six", "seven"]]}, {"en": "one", "forbidden": ["two"]}]
     table = tmp_path / "rows.jsonl"

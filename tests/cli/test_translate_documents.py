@@ -10,6 +10,7 @@ from invocation import invoke
 
 from heedful.architectures import EncoderDecoder, weights
 from heedful.checkpoint import load_model, write_model
+from heedful.cli import documents
 from heedful.config.schema import DataConfig, DecodeConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError, Interrupted, RunError
 from heedful.predictors.document_translator import DocumentTranslator
@@ -64,6 +65,24 @@ def test_the_name_of_a_translation_has_the_other_language(model, file, expected)
     assert file.with_name("notes.de.txt").read_bytes() == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "translated"),
+    [
+        ("film.en-US.srt", "film.de.srt"),
+        ("en.json", "de.json"),
+        ("open.json", "open.de.json"),
+        ("a.fr.md", "a.fr.de.md"),
+    ],
+)
+def test_the_language_of_a_name_is_replaced(name, translated):
+    assert documents._translated_name(Path(name), "en", "de") == translated
+
+
+def test_a_script_that_the_model_does_not_know_is_reported(model, file):
+    file.write_text("שלום עולם\n" * 20, encoding="utf-8")
+    assert "is not in the model's vocabulary" in run(file, "--model", model).stderr
+
+
 def test_the_output_may_be_a_file_or_a_folder_or_the_document_itself(model, file, expected):
     output, folder = file.with_name("out.txt"), file.with_name("out")
     folder.mkdir()
@@ -88,7 +107,8 @@ def test_the_output_may_be_a_file_or_a_folder_or_the_document_itself(model, file
         (["{file}", "--output", "{file}"], r"is also the input and would be overwritten"),
         (["{file}", "--output", "nix/a.txt"], r"there is no folder nix"),
         (["{file}", "{file}", "--output", "a.txt"], r"--output a.txt: there are 2 documents; give an existing folder"),
-        (["{file}", "{file}", "--output", "{folder}"], r"two of the documents have the same name"),
+        (["{file}", "{file}"], r"notes.txt: its translation would replace that of .*notes.txt, .*notes.de.txt"),
+        (["{folder}/note.txt"], r'note.txt: no such file; did you mean ".*notes.txt"'),
         (["{file}", "--output", "a.txt", "--in-place"], r"--output a.txt and --in-place exclude each other"),
         (["a fox", "--in-place"], r"--in-place is for documents"),
     ],
@@ -185,6 +205,6 @@ def test_a_finished_part_of_something_else_is_not_used(model, file, small_window
 
 def test_a_finished_part_that_cannot_be_written_is_reported(model, file):
     file.with_name(".notes.de.txt.translated").mkdir()
-    with pytest.raises(RunError, match=r"cannot write .*\.notes\.de\.txt\.translated: "):
+    with pytest.raises(RunError, match=r"cannot read .*\.notes\.de\.txt\.translated: "):
         run(file, "--model", model)
     assert not file.with_name("notes.de.txt").exists()

@@ -39,8 +39,7 @@ class Stub(Translator):
     def align(self, pairs):
         raise InputError("the model has no cross-attention")
 
-    def translate_lines(self, lines, window=1024, done=lambda _: None, *, constraints=None, **options):
-        self.constraints = list(constraints or ())
+    def translate_lines(self, lines, window=1024, done=lambda _: None, **options):
         for line in lines:
             self.texts.append(line)
             done(1)
@@ -139,6 +138,20 @@ def test_the_translation_of_a_segment_does_not_depend_on_others(segments, window
     alone = [translated(segment, copies=False)[0] for segment in segments]
     together = DocumentTranslator(Stub(copies=False)).translate_segments(segments, window)
     assert [part.segment for part in together] == alone
+
+
+def test_a_tab_stays():
+    assert translated(Segment("Name:\tTom\t\tSmith."), copies=False) == [Segment("NAME:\tTOM\t\tSMITH.")]
+
+
+def test_tags_are_not_placed_into_placeholders():
+    class Aligning(Stub):
+        def align(self, pairs):
+            return [SimpleNamespace(links=[Link((6, 12), (9, 13))]) for _ in pairs]
+
+    source = Segment("Hello {{user}}, go.", (Tag(6, "<b>", "open"), Tag(14, "</b>", "close")))
+    [part] = DocumentTranslator(Aligning(copies=True)).translate_segments([source])
+    assert part.segment == source
 
 
 def test_progress_counts_sentences():

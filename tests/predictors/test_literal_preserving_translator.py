@@ -23,6 +23,8 @@ from heedful.text.training import train_tokenizer
 LITERALS = [
     *("https://example.org/a?b=1", "http://x.org/a_(b)", "www.example.org", "ftp://files.org/a.txt", "a.b+c@mail.de"),
     *("{name}", "{0}", "{{count}}", "${user.name}", "$HOME", "%s", "%d", "%1$s", "%(name)s", "%.2f", "%@", "`ls -l`"),
+    *("%{n}", "#{user}", "%%", "<%= name %>", "{% if n %}", "$t(key.name)", "@string/app_name", "?attr/color"),
+    *("{count, plural, one {# file} other {# files}}", "{ n, select, a {x} other {y} }"),
     *("@tom_smith", "#hashtag", "user_name", "/etc/passwd", "~/notes.txt", "./run.sh", "C:\\temp\\a.txt", "getName()"),
     *(
         "030 1234567",

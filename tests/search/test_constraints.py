@@ -15,7 +15,7 @@ from heedful.config.schema import DecodeConfig, TokenizerConfig
 from heedful.errors import InputError
 from heedful.search.beam import search
 from heedful.search.constrained import constrained_search
-from heedful.search.constraints import Constraints, Guide, each_constraint, has_phrase, repeats_ngram
+from heedful.search.constraints import Constraints, Guide, each_constraint, has_phrase, repeats_ngram, text_of
 from heedful.search.hypothesis import Hypothesis
 from heedful.text.tokenizer import BOS, EOS, UNK
 from heedful.text.training import train_tokenizer
@@ -97,6 +97,48 @@ def test_outputs_satisfy_the_constraints_or_a_reason_is_given(seed, values, beam
         assert constraints.are_met(TOKENIZER.decode(hypotheses[0].tokens))
     else:
         assert Guide(constraints, TOKENIZER, config).problem()
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 10**6),
+    prefix=st.sampled_from(["", "a", "ab ", "b", "ba"]),
+    terms=st.lists(st.sampled_from(PHRASES), min_size=1, max_size=4),
+    room=st.integers(0, 3),
+    beam=st.sampled_from([1, 5]),
+)
+def test_a_prefix_and_terms_that_fit_are_always_written(seed, prefix, terms, room, beam):
+    constraints, config = Constraints(prefix, terms), DecodeConfig(beam=beam)
+    limit = Guide(constraints, TOKENIZER, config).needed(b"") + 1 + room
+    [[hypothesis, *_]] = find([seed], limit, config, [constraints])
+    assert constraints.are_met(TOKENIZER.decode(hypothesis.tokens))
+
+
+@pytest.mark.parametrize("beam", [1, 5])
+@pytest.mark.parametrize("phrase", ["a", "ab", "a b", "ba"])
+def test_forbidden_text_is_never_searched(phrase, beam, monkeypatch):
+    constraints, config, seeds = Constraints(terms=["b"], forbidden=[phrase]), DecodeConfig(beam=beam), list(range(20))
+    monkeypatch.setattr(Guide, "are_met", lambda *_: True)  # the check of whole outputs would hide it
+    outputs = find(seeds, 12, config, [constraints] * len(seeds))
+    texts = [TOKENIZER.decode(each.tokens) for [each, *_] in outputs if each.complete]
+    assert texts
+    assert all(map(constraints.are_met, texts))
+
+
+@settings(max_examples=40)
+@given(
+    prefix=st.sampled_from(["", "a", "ab ", "b", " a"]),
+    terms=st.lists(st.sampled_from(PHRASES), min_size=1, max_size=4),
+    tokens=st.lists(st.sampled_from(PIECES[1:]), max_size=4),
+)
+def test_one_of_the_forced_tokens_always_leads_closer_to_complete_constraints(prefix, terms, tokens):
+    guide = Guide(Constraints(prefix, terms), TOKENIZER, DecodeConfig())
+    output = TOKENIZER.spell(tokens if not prefix else [])
+    while needed := guide.needed(output):
+        following = [output + TOKENIZER.spell([each]) for each in guide.place(output, text_of(output)).forced]
+        output = min(following, key=guide.needed)
+        assert guide.needed(output) < needed
+    assert guide.place(output, text_of(output)).complete
 
 
 @settings(max_examples=6)

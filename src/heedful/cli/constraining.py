@@ -13,13 +13,15 @@ from heedful.config.schema import Recipe
 from heedful.data.readers.files import ending_of
 from heedful.data.readers.rows import MISSING
 from heedful.errors import InputError
-from heedful.search.constraints import Constraints
+from heedful.predictors.predictor import Done
+from heedful.search.constraints import Constraints, has_phrase
 from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.data.readers.glossary import Entry, Glossary
     from heedful.data.readers.labelled import WholeRow
-    from heedful.predictors.translator import Translator
+    from heedful.predictors.literal_preserving_translator import LiteralPreservingTranslator
+    from heedful.predictors.translator import Translation, Translator
 
 KEYS = ("prefix", "terms", "forbidden")  # of a row's constraints
 
@@ -79,13 +81,16 @@ class LineConstraints:
     """Constraints of each line, and counts of the glossary entries that apply.
 
     Attributes:
-        entries: For each line whose translation is not written yet, the glossary entries in it; True if they apply.
+        pending: For each line that is not translated yet, its number and the glossary entries in it; True if an entry
+            may apply.
+        facts: For each line that is not written yet, the JSON fields of its glossary entries.
     """
 
     options: ConstraintOptions
     translator: "Translator"
     glossary: "Glossary | None"
-    entries: "deque[list[tuple[Entry, bool]]]" = field(default_factory=deque)
+    pending: "deque[tuple[int, list[tuple[Entry, bool]]]]" = field(default_factory=deque)
+    facts: deque[list[dict[str, Any]]] = field(default_factory=deque)
     lines: int = 0
     applied: int = 0
     problems: list[str] = field(default_factory=list)
@@ -108,33 +113,48 @@ class LineConstraints:
 
     def of(self, text: str, constraints: Constraints, line: int) -> Constraints:
         """Add the glossary entries in a line to its constraints, except those that no translation can satisfy."""
-        if self.glossary is None:
-            return constraints
         self.lines += 1
         entries = []
-        for entry in self.glossary.entries_in(text):
-            more = constraints + Constraints(terms=(entry.targets,))
+        for entry in self.glossary.entries_in(text) if self.glossary else ():
+            more = constraints + Constraints(preferred=[entry.targets])
             problem = self.translator.problem_of(text, more)
             entries.append((entry, problem is None))
             if problem is None:
                 constraints = more
-                self.applied += 1
             else:
                 self.problems.append(f"{entry.source!r} in line {line:,}: {problem}")
-        self.entries.append(entries)
+        self.pending.append((line, entries))
         return constraints
 
-    def of_sentence(self, text: str) -> Constraints:
-        """Return the constraints of a sentence of a document."""
-        return self.of(text, self.options.constraints, self.lines + 1)
+    def checked(self, translations: "Iterable[Translation]") -> "Iterator[Translation]":
+        """Yield translations, and count the glossary entries that apply; an error names the line."""
+        from heedful.predictors.translator import UnmetConstraints
+
+        count = 0
+        try:
+            for translation in translations:
+                count += 1
+                self._count(*self.pending.popleft(), [each.text for each in translation.alternatives])
+                yield translation
+        except UnmetConstraints as error:
+            line, _ = self.pending[error.index - count]
+            raise InputError(f"line {line:,}: {error.reason}") from error
+
+    def _count(self, line: int, entries: "list[tuple[Entry, bool]]", texts: list[str]) -> None:
+        facts = []
+        for entry, may_apply in entries:
+            applies = may_apply and all(any(has_phrase(text, each) for each in entry.targets) for text in texts)
+            facts.append({"source": entry.source, "target": list(entry.targets), "applied": applies})
+            self.applied += applies
+            if may_apply and not applies:
+                self.problems.append(f"{entry.source!r} in line {line:,}: the search found no output with it")
+        self.facts.append(facts)
 
     def fields(self) -> dict[str, Any]:
         """Return the JSON fields for the next line: its glossary entries, and whether they apply."""
         if self.glossary is None:
             return {}
-        entries = self.entries.popleft()
-        facts = [{"source": entry.source, "target": list(entry.targets), "applied": ok} for entry, ok in entries]
-        return {"glossary": facts}
+        return {"glossary": self.facts.popleft()}
 
     def report(self) -> None:
         """Print how many glossary entries were applied, and the first ones that could not be."""
@@ -147,6 +167,21 @@ class LineConstraints:
         if self.problems:
             first = "; ".join(self.problems[:MAX_LOCATIONS])
             warn(f"glossary: {counted(len(self.problems), 'terms')} could not be applied ({first})")
+
+
+@dataclass(frozen=True)
+class ConstrainedLines:
+    """Translator of lines, such as the sentences of documents, under the constraints of a command."""
+
+    translator: "LiteralPreservingTranslator"
+    constraints: LineConstraints
+
+    def translate_lines(self, lines: Iterable[str], window: int, done: Done) -> "Iterator[Translation]":
+        texts = list(lines)
+        first = self.constraints.lines + 1
+        common = self.constraints.options.constraints
+        each = [self.constraints.of(text, common, number) for number, text in enumerate(texts, start=first)]
+        return self.constraints.checked(self.translator.translate_lines(texts, window, done, constraints=each))
 
 
 def row_constraints(row: "WholeRow", columns: Sequence[str]) -> Constraints:

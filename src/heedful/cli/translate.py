@@ -14,7 +14,7 @@ import typer
 
 from heedful.cli import options
 from heedful.cli.answering import AnswerForm, TextCommand, check_n_best, load, settings, warn_of_cut_outputs
-from heedful.cli.constraining import ConstraintOptions, LineConstraints
+from heedful.cli.constraining import ConstrainedLines, ConstraintOptions, LineConstraints
 from heedful.cli.documents import DocumentTranslation, check_document_options, documents_in, output_paths
 from heedful.cli.inputs import texts_argument, texts_of, warning_if_unknown
 from heedful.cli.output import check_output, one_line, to_json, warn, writing
@@ -311,6 +311,7 @@ def translate_texts(
         lines = line_translator(translator, literals and not command.as_json)
         each = of_texts if options else None
         translations = lines.translate_lines(texts, window, progress.advance, constraints=each)
+        translations = constraints.checked(translations)
         if alignments:
             return aligned(translator, translations, sources, window)
         return (AlignedTranslation(translation) for translation in translations)
@@ -485,7 +486,8 @@ class FolderTranslator:
         rows = (WholeRow(number, (line,), ()) for number, line in enumerate(lines, start=1))
         texts, of_texts = self.constraints.each(rows, ())
         constraints = of_texts if self.constraints.options else None
-        for translation in self.lines.translate_lines(texts, WINDOW, done, constraints=constraints):
+        translations = self.lines.translate_lines(texts, WINDOW, done, constraints=constraints)
+        for translation in self.constraints.checked(translations):
             self.counts.add(translation)
             if self.as_json:
                 fields = translation_fields(translation, self.translator.tokenizers.target)
@@ -519,6 +521,7 @@ def translate_documents(
 ) -> None:
     """Translate documents one after the other, after checking all of them."""
     from heedful.predictors.document_translator import DocumentTranslator
+    from heedful.predictors.literal_preserving_translator import LiteralPreservingTranslator
 
     recipe = translator.recipe
     if recipe is None or recipe.task != "translation":
@@ -527,8 +530,8 @@ def translate_documents(
     outputs = output_paths(documents, output, *languages, in_place=in_place)
     constraints = options.open(translator)
     identity = {**result_settings(models, translator, precision), **options.facts()}
-    constraints_of = constraints.of_sentence if options else None
-    translation = DocumentTranslation(DocumentTranslator(translator, constraints_of), identity)
+    lines = ConstrainedLines(LiteralPreservingTranslator(translator), constraints)
+    translation = DocumentTranslation(DocumentTranslator(translator, lines), identity)
     counts = OutputCounts()
     for document in documents:
         read_document(document)  # so that errors are found before the first translation

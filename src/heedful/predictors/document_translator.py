@@ -2,10 +2,10 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from sentencex.sentencex import segment as split_sentences
 
@@ -15,9 +15,14 @@ from heedful.errors import InputError
 from heedful.predictors.literal_preserving_translator import LiteralPreservingTranslator, blank_after, literals
 from heedful.predictors.predictor import Done
 from heedful.predictors.translator import Translation, Translator
-from heedful.search.constraints import Constraints
 
 WINDOW = 256  # segments translated together
+
+
+class LineTranslator(Protocol):
+    """Translator of sentences."""
+
+    def translate_lines(self, lines: Iterable[str], window: int, done: Done) -> Iterator[Translation]: ...
 
 
 class TranslatedSegment(NamedTuple):
@@ -31,11 +36,13 @@ class TranslatedSegment(NamedTuple):
 class DocumentTranslator:
     """Translator of the segments of documents. The translation of a segment never depends on other segments.
 
-    `constraints_of` returns the constraints on the translation of a sentence.
+    Attributes:
+        translator: The translator, which also aligns words.
+        lines: The translator of sentences; by default, one that preserves literals.
     """
 
     translator: Translator
-    constraints_of: Callable[[str], Constraints] | None = None
+    lines: LineTranslator | None = None
 
     def translate_segments(
         self, segments: Iterable[Segment], window: int = WINDOW, done: Done = lambda _: None
@@ -47,7 +54,7 @@ class DocumentTranslator:
             window: Number of segments read before their translations are yielded.
             done: Called with the number of sentences just translated, after each batch.
         """
-        lines = LiteralPreservingTranslator(self.translator)
+        lines = self.lines or LiteralPreservingTranslator(self.translator)
         segments = iter(segments)
         while chunk := list(islice(segments, window)):
             sources = [with_stand_ins(segment) for segment in chunk]
@@ -59,8 +66,7 @@ class DocumentTranslator:
             ]
             # A sentence that occurs several times, as the strings of a program do, is translated once.
             unique = list(dict.fromkeys(texts))
-            constraints = map(self.constraints_of, unique) if self.constraints_of else None
-            answers = lines.translate_lines(unique, max(len(unique), 1), done, constraints=constraints)
+            answers = lines.translate_lines(unique, max(len(unique), 1), done)
             translations = dict(zip(unique, answers, strict=True))
             done(len(texts) - len(unique))
             marked = {

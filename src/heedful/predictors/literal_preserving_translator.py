@@ -36,7 +36,7 @@ _ADDRESS = (
 )
 _PATH = r"(?<![\w/.])(?:~|\.{1,2})?/(?:[\w.@+-]+/)*[\w.@+-]*[\w/]|\b[A-Za-z]:\\[\w\\.-]+"
 _PLACEHOLDER = (
-    r"\{\w+, *(?:plural|select|selectordinal) *,(?:[^{}]|\{[^{}]*\})*\}"
+    r"\{ *\w+ *, *(?:plural|select|selectordinal) *,(?:[^{}]|\{[^{}]*\})*\}"
     r"|<%[^\n]*?%>|\{%[^\n]*?%\}|[%#$]\{[^{}\n]{1,60}\}|\$t\([^()\n]*\)"
     r"|\$?\{\{?[^{}\n]{1,60}\}?\}|%\([\w.]+\)[a-z]|%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?[sdifgxXu@](?!\w)|%%\w+%%|%[A-Z_]{2,}%|%%"
     r"|\$[A-Za-z_]\w*|\[\[[^\[\]]+\]\]|<\d+>|`[^`\n]+`|(?<!\w)[@?][a-z+]+/[\w.]+|(?<!\w)[@#][A-Za-z_][\w.-]*\w|\b\w+_\w+\b"
@@ -188,7 +188,7 @@ class LiteralPreservingTranslator:
 
         A line that is translated in parts has the hypothesis of its first incomplete part or, if all are complete, of
         its first part. A line whose translation violates its constraints is translated as a whole, and its literals are
-        further terms.
+        preferred terms.
         """
         pairs = each_constraint(constraints, iter(lines))
         before = 0  # lines in previous windows
@@ -197,7 +197,7 @@ class LiteralPreservingTranslator:
             violations = {
                 index: self._as_a_whole(line, each)
                 for index, ((line, each), translation) in enumerate(zip(chunk, translations, strict=True))
-                if each and line.strip() and not each.are_met(translation.text)
+                if each and line.strip() and not each.strict.are_met(translation.text)
             }
             if violations:
                 try:
@@ -222,7 +222,7 @@ class LiteralPreservingTranslator:
         for span in literals(core):
             literal = core[span.begin : span.end].strip()
             other_notation = literal.translate({ord("."): ",", ord(","): "."})
-            more = own + Constraints(terms=((literal, other_notation) if span.kind == "number" else (literal,),))
+            more = own + Constraints(preferred=[(literal, other_notation) if span.kind == "number" else (literal,)])
             # A literal that the vocabulary cannot write, or that does not fit, is left to the model.
             if self.translator.problem_of(core, more) is None:
                 own = more

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, Unpack, overload
@@ -304,24 +304,36 @@ class Translator(Predictor["SourceToTarget", str]):
         self, rows: list[list[int]], outputs: list[list[Hypothesis]], constraints: "Sequence[Constraints | None]"
     ) -> list[list[Hypothesis]]:
         """Search again for the rows whose outputs violate their constraints; return the outputs of all rows."""
-        guides = {
-            index: Guide(each, self.tokenizers.target, self.config)
+        decode = self.tokenizers.target.decode
+        strict = {
+            index: each
             for index, (each, hypotheses) in enumerate(zip(constraints, outputs, strict=True))
-            if each and not all(each.are_met(self.tokenizers.target.decode(h.tokens)) for h in hypotheses)
+            if each and not all(each.strict.are_met(decode(h.tokens)) for h in hypotheses)
         }
-        if not guides:
+        if not strict:
             return outputs
-        limits = {index: self.longest_output(len(rows[index])) for index in guides}
+        guides = {index: Guide(each.strict, self.tokenizers.target, self.config) for index, each in strict.items()}
+        limits = [self.longest_output(len(rows[index])) for index in guides]
         for index, guide in guides.items():
-            if problem := guide.problem():
+            problem = guide.problem()
+            if problem and not strict[index].preferred:
                 raise UnmetConstraints(problem, index)
         LOG.info("%d of %d texts do not satisfy their constraints: torch searches again", len(guides), len(rows))
-        searches = self._constrained_search([rows[i] for i in guides], list(limits.values()), list(guides.values()))
-        for index, hypotheses in zip(guides, searches, strict=True):
+        searches = self._constrained_search([rows[index] for index in guides], limits, list(guides.values()))
+        results, fewer = list(outputs), {}
+        for (index, guide), limit, hypotheses in zip(guides.items(), limits, searches, strict=True):
+            results[index] = hypotheses
+            if not hypotheses and not strict[index].preferred:
+                raise UnmetConstraints(guide.failure(limit), index)
             if not hypotheses:
-                raise UnmetConstraints(guides[index].failure(limits[index]), index)
-        answers = dict(zip(guides, searches, strict=True))
-        return [answers.get(index, output) for index, output in enumerate(outputs)]
+                fewer[index] = replace(strict[index], preferred=strict[index].preferred[:-1])
+        try:
+            again = self.constrained([rows[i] for i in fewer], [outputs[i] for i in fewer], list(fewer.values()))
+        except UnmetConstraints as error:
+            raise UnmetConstraints(error.reason, list(fewer)[error.index]) from error
+        for index, hypotheses in zip(fewer, again, strict=True):
+            results[index] = hypotheses
+        return results
 
     def _constrained_search(
         self, rows: list[list[int]], limits: list[int], guides: list[Guide]
@@ -332,7 +344,7 @@ class Translator(Predictor["SourceToTarget", str]):
 
     def problem_of(self, text: str, constraints: Constraints) -> str | None:
         """Explain why no translation of a text can satisfy its constraints; None if one may."""
-        guide = Guide(constraints, self.tokenizers.target, self.config)
+        guide = Guide(constraints.strict, self.tokenizers.target, self.config)
         size = min(len(self.tokenizers.source.encode(text)), self.longest_source - 1)
         return guide.problem() or guide.length_problem(self.longest_output(size))
 

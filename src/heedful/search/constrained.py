@@ -170,7 +170,7 @@ class SentenceSearch:
     def has_room(self, candidate: Candidate) -> bool:
         """Return True if what is missing, and <eos>, fit into the limit."""
         length = len(candidate.parent.tokens) + 1
-        return length + candidate.place.needed + 1 <= self.limit and not candidate.place.must_continue
+        return not candidate.place.must_continue and length + self.guide.needed(candidate.output) + 1 <= self.limit
 
     def is_done(self) -> bool:
         """Return True if no live hypothesis could change the result, or if enough hypotheses are finished."""

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import Any
 
 from heedful.config.schema import DecodeConfig
@@ -34,41 +33,59 @@ class Constraints:
         terms: Terms that must occur in the output as whole words; a term is a text, or a sequence of alternatives of
             which at least one must occur.
         forbidden: Words or phrases that must not occur in the output as whole words.
+        preferred: Further terms, which are left out, the last one first, if no output with them is found.
     """
 
     prefix: str = ""
     terms: Sequence[str | Sequence[str]] = ()
     forbidden: Sequence[str] = ()
+    preferred: Sequence[str | Sequence[str]] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.prefix, str):
             raise InputError(f"constraints: prefix must be a string, but is {self.prefix!r}")
-        terms: Any = (self.terms,) if isinstance(self.terms, str) else self.terms
-        if not isinstance(terms, Iterable):
-            raise InputError(f"constraints: terms must be texts, but is {terms!r}; give strings in a list")
-        alternatives = ((term,) if isinstance(term, str) else term for term in terms)
         forbidden = (self.forbidden,) if isinstance(self.forbidden, str) else self.forbidden
-        object.__setattr__(self, "terms", tuple(_phrases("terms", each) for each in alternatives))
+        object.__setattr__(self, "terms", _terms("terms", self.terms))
         object.__setattr__(self, "forbidden", _phrases("forbidden", forbidden))
-        if not all(self.terms):
-            raise InputError("constraints: a term has no alternatives; give at least one text for each term")
+        object.__setattr__(self, "preferred", _terms("preferred", self.preferred))
 
     def __bool__(self) -> bool:
-        return bool(self.prefix or self.terms or self.forbidden)
+        return bool(self.prefix or self.terms or self.forbidden or self.preferred)
 
     def __add__(self, other: "Constraints") -> "Constraints":
         """Combine the constraints of two sources; the prefix of `other` takes precedence."""
         terms = tuple(dict.fromkeys((*self.terms, *other.terms)))
         forbidden = tuple(dict.fromkeys((*self.forbidden, *other.forbidden)))
-        return Constraints(other.prefix or self.prefix, terms, forbidden)
+        preferred = tuple(dict.fromkeys((*self.preferred, *other.preferred)))
+        return Constraints(other.prefix or self.prefix, terms, forbidden, preferred)
+
+    def __str__(self) -> str:
+        prefix = [f"the prefix {self.prefix!r}"] if self.prefix else []
+        terms = [f"the term {' | '.join(term)!r}" for term in (*self.terms, *self.preferred)]
+        return ", ".join([*prefix, *terms, *(f"without {phrase!r}" for phrase in self.forbidden)])
+
+    @property
+    def strict(self) -> "Constraints":
+        """Constraints that require the preferred terms too."""
+        return Constraints(self.prefix, (*self.terms, *self.preferred), self.forbidden)
 
     def are_met(self, text: str) -> bool:
-        """Return True if a whole output satisfies all constraints."""
+        """Return True if a whole output satisfies all constraints; preferred terms may be missing."""
         return (
             text.startswith(self.prefix)
             and all(any(has_phrase(text, phrase) for phrase in term) for term in self.terms)
             and not any(has_phrase(text, phrase) for phrase in self.forbidden)
         )
+
+
+def _terms(name: str, values: Any) -> tuple[tuple[str, ...], ...]:
+    values = (values,) if isinstance(values, str) else values
+    if not isinstance(values, Iterable):
+        raise InputError(f"constraints: {name} must be texts, but is {values!r}; give strings in a list")
+    terms = tuple(_phrases(name, (term,) if isinstance(term, str) else term) for term in values)
+    if not all(terms):
+        raise InputError("constraints: a term has no alternatives; give at least one text for each term")
+    return terms
 
 
 def _phrases(name: str, values: object) -> tuple[str, ...]:
@@ -228,6 +245,11 @@ class Guide:
             for term in constraints.terms
         ]
         self.sizes = [min((len(each.tokens) for each in term), default=0) for term in self.terms]
+        # After a letter, only a spelling that begins with a space or a sign can be written.
+        self.sizes_inside = [
+            min((len(each.tokens) for each in term if not each.joins_words), default=size)
+            for term, size in zip(self.terms, self.sizes, strict=True)
+        ]
         # Decoding removes the first space of an output, so the prefix may be written with or without it.
         prefix = constraints.prefix.encode()
         spaced = tokenizer.first_space.encode()
@@ -263,63 +285,71 @@ class Guide:
 
     def place(self, output: bytes, text: str) -> "Place":
         """Describe how far an output has come."""
-        rests = self.rest_of_prefix(output)
-        if rests:
-            return self._place_in_prefix(rests)
-        missing = [
-            number
-            for number, term in enumerate(self.constraints.terms)
-            if not any(has_phrase(text, phrase) for phrase in term)
-        ]
-        needed = sum(self.sizes[number] for number in missing)
-        begun, forced = 0, []
-        for number in missing:
-            for spelling in self.terms[number]:
-                size = self._begun(spelling, output, text)
-                if size is not None:
-                    forced.append(spelling.tokens[size])
-                    # The fewest tokens of the term count as needed, but this spelling may have more.
-                    begun = max(begun, self.sizes[number] - len(spelling.tokens) + size)
+        if rests := self.rest_of_prefix(output):
+            allowed = sorted({token for rest in rests for token in self.index.beginning(rest)})
+            return Place(0, False, self._fewest_tokens(rests)[:1], allowed, False)
+        missing = self.missing(text)
+        rests_of_terms = list(self._rests_of_terms(missing, output, text))
+        # The fewest tokens of a term count, but a spelling that is begun may have more.
+        begun = max((self.sizes[number] - len(rest) for number, rest in rests_of_terms), default=0)
         return Place(
-            needed=needed - begun,
-            progress=sum(self.sizes) - needed + begun,
+            progress=sum(self.sizes) - sum(self.sizes[number] for number in missing) + max(begun, 0),
             complete=not missing,
-            forced=forced,
+            forced=[rest[0] for _, rest in rests_of_terms],
             allowed=None,
             must_continue=self.must_continue(text),
         )
 
-    def _place_in_prefix(self, rests: Mapping[bytes, Sequence[int | None]]) -> "Place":
-        """Describe an output whose prefix is not written; `rests` are the values of `rest_of_prefix`."""
-        after = self.place(next(iter(self.prefixes)), self.constraints.prefix)
-        shortest = {rest: counts[0] for rest, counts in rests.items() if counts[0] is not None}
-        rest = min(shortest, key=lambda rest: shortest[rest], default=None)
-        forced: list[int] = []
-        if rest is not None:
-            # One of the fewest tokens is always a candidate, so that a search near its limit can write the prefix.
-            counts = (
-                (token, rests[rest][min(len(self.index.spelling[token]), len(rest))])
-                for token in self.index.beginning(rest)
-            )
-            forced = list(islice((token for token, count in counts if count == shortest[rest] - 1), 1))
-        return Place(
-            needed=after.needed + (shortest[rest] if rest is not None else 0),
-            progress=after.progress,
-            complete=False,
-            forced=forced,
-            allowed=sorted({token for rest in rests for token in self.index.beginning(rest)}),
-            must_continue=False,
-        )
+    def missing(self, text: str) -> list[int]:
+        """Return the numbers of the terms that a text does not contain."""
+        terms = enumerate(self.constraints.terms)
+        return [number for number, term in terms if not any(has_phrase(text, phrase) for phrase in term)]
 
-    def _begun(self, spelling: Spelling, output: bytes, text: str) -> int | None:
-        """Count the tokens of a spelling with which the output ends; None if the spelling cannot begin here."""
-        for size in range(len(spelling.tokens) - 1, 0, -1):
-            written = spelling.written[size]
-            if output.endswith(written):
-                before = output[: len(output) - len(written)]
-                if not (spelling.joins_words and joins_words(text_of(before)[-1:])):
-                    return size
-        return None if spelling.joins_words and joins_words(text[-1:]) else 0
+    def needed(self, output: bytes) -> int:
+        """Return a number of further tokens, without <eos>, that is enough to write what is missing.
+
+        They are the tokens of one way to write it. Its first token is in `Place.forced`, and after it one token fewer
+        is needed, so that a search always finds an output if it keeps a hypothesis for which the limit is enough.
+        """
+        prefix = self._fewest_tokens(self.rest_of_prefix(output))
+        output += self._written(prefix)
+        text = text_of(output)
+        ways = (
+            len(rest) + sum(self.sizes_inside[each] for each in self.missing(text_of(output + self._written(rest))))
+            for _, rest in self._rests_of_terms(self.missing(text), output, text)
+        )
+        return len(prefix) + min(ways, default=0)
+
+    def _fewest_tokens(self, rests: Mapping[bytes, Sequence[int | None]]) -> list[int]:
+        """Return the fewest tokens that write the rest of a prefix; `rests` are the values of `rest_of_prefix`."""
+        sizes = {rest: counts[0] for rest, counts in rests.items() if counts[0] is not None}
+        rest = min(sizes, key=lambda rest: sizes[rest], default=b"")
+        tokens: list[int] = []
+        offset = 0
+        while offset < len(rest):
+            counts = rests[rest][offset:]
+            ends = {token: len(self.index.spelling[token]) for token in self.index.beginning(rest[offset:])}
+            left = sizes[rest] - len(tokens) - 1
+            tokens.append(next(token for token, end in ends.items() if counts[min(end, len(counts) - 1)] == left))
+            offset += ends[tokens[-1]]
+        return tokens
+
+    def _written(self, tokens: Sequence[int]) -> bytes:
+        return b"".join(self.index.spelling[token] for token in tokens)
+
+    def _rests_of_terms(self, missing: Sequence[int], output: bytes, text: str) -> Iterator[tuple[int, Sequence[int]]]:
+        """Yield the number of each missing term with tokens that complete it: what is left of it, or all of it.
+
+        A term that is begun may also be written from its beginning: the rest could make the word before it longer.
+        """
+        for number in missing:
+            for spelling in self.terms[number]:
+                for size in range(len(spelling.tokens)):
+                    written = spelling.written[size]
+                    if output.endswith(written):
+                        before = text_of(output[: len(output) - len(written)]) if written else text
+                        if not (spelling.joins_words and joins_words(before[-1:])):
+                            yield number, spelling.tokens[size:]
 
     def are_met(self, tokens: Sequence[int]) -> bool:
         """Return True if a whole output satisfies the constraints and the rules of `config`."""
@@ -345,19 +375,19 @@ class Guide:
 
     def length_problem(self, limit: int) -> str | None:
         """Explain why the constraints need more than `limit` tokens, with <eos>; None if they do not."""
-        needed = self.place(b"", "").needed + 1
+        needed = self.needed(b"") + 1
         if needed <= limit:
             return None
         return (
-            f"the constraints need {needed:,} tokens, but the output has at most {limit:,}; raise max_extra, or leave "
-            "out some of them"
+            f"the constraints ({self.constraints}) need {needed:,} tokens, but the output has at most {limit:,}; raise "
+            "max_extra, or leave out some of them"
         )
 
     def failure(self, limit: int) -> str:
         """Explain why a search found no output of at most `limit` tokens, with <eos>."""
         return self.length_problem(limit) or (
-            f"the search found no output of at most {limit:,} tokens that satisfies all constraints, which may "
-            "contradict each other; raise beam or max_extra, or leave out some of them"
+            f"the search found no output of at most {limit:,} tokens that satisfies all constraints "
+            f"({self.constraints}), which may contradict each other; raise beam or max_extra, or leave out some of them"
         )
 
 
@@ -376,15 +406,13 @@ class Place:
     """How far an output has come with its constraints, and which tokens may follow.
 
     Attributes:
-        needed: A number of further tokens, without <eos>, that is enough to write what is missing.
         progress: The tokens of terms that are written already.
         complete: True if the prefix and all terms are written.
-        forced: The next tokens of missing terms.
+        forced: The next tokens of the prefix or of missing terms, which are candidates however improbable they are.
         allowed: The only tokens that may follow; None: all tokens.
         must_continue: True if only tokens that continue the last word may follow.
     """
 
-    needed: int
     progress: int
     complete: bool
     forced: list[int]
