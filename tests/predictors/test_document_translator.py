@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,7 +25,9 @@ WORDS = train_tokenizer(["a small dog ."], TokenizerConfig(kind="word", byte_fal
 class Stub(Translator):
     """A translator that copies a text, or changes each of its letters to upper case."""
 
-    longest_source = 1000  # tokens
+    @property
+    def longest_source(self) -> int:
+        return 1000
 
     def __init__(self, *, copies: bool, source: str = "en", target: str = "de") -> None:
         self.copies = copies
@@ -36,7 +39,7 @@ class Stub(Translator):
     def with_options(self, **options):
         return self
 
-    def align(self, pairs):
+    def align(self, pairs: Any) -> Any:
         raise InputError("the model has no cross-attention")
 
     def translate_lines(self, lines, window=1024, done=lambda _: None, **options):
@@ -102,7 +105,7 @@ def test_tags_go_with_the_words_that_the_model_aligns():
                 text = " ".join(reversed(translation.text.split()))
                 yield Translation([Alternative(text, translation.alternatives[0].hypothesis)], truncated=False)
 
-        def align(self, pairs):
+        def align(self, pairs: Any) -> Any:
             def links(source, target):
                 words, others = ([match.span() for match in re.finditer(r"\S+", text)] for text in (source, target))
                 return tuple(map(Link, words, reversed(others)))
@@ -146,7 +149,7 @@ def test_a_tab_stays():
 
 def test_tags_are_not_placed_into_placeholders():
     class Aligning(Stub):
-        def align(self, pairs):
+        def align(self, pairs: Any) -> Any:
             return [SimpleNamespace(links=[Link((6, 12), (9, 13))]) for _ in pairs]
 
     source = Segment("Hello {{user}}, go.", (Tag(6, "<b>", "open"), Tag(14, "</b>", "close")))

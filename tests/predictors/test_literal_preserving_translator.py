@@ -51,7 +51,9 @@ WORDS = train_tokenizer(["alle meine entchen ."], TokenizerConfig(kind="word", b
 class Stub(Translator):
     """A translator that turns each word of letters around; all else it loses, and names, too, unless it keeps these."""
 
-    longest_source = 1000  # tokens
+    @property
+    def longest_source(self) -> int:
+        return 1000
 
     def __init__(self, *, keeps: bool) -> None:
         self.keeps = keeps
@@ -333,7 +335,9 @@ def test_the_bundled_model_translates_odd_lines():
 @given(st.text(st.sampled_from("ab ,.;我"), max_size=300), st.integers(2, 12))
 def test_a_sentence_that_is_too_long_is_split_and_nothing_of_it_is_lost(text, limit):
     class Short(Stub):
-        longest_source = limit
+        @property
+        def longest_source(self) -> int:
+            return limit
 
         def translate_lines(self, lines, window=1024, done=lambda _: None, **options):
             for line in lines:
@@ -346,7 +350,9 @@ def test_a_sentence_that_is_too_long_is_split_and_nothing_of_it_is_lost(text, li
 
 def test_a_long_sentence_is_split_at_clauses():
     class Short(Stub):
-        longest_source = 10
+        @property
+        def longest_source(self) -> int:
+            return 10
 
     stub = Short(keeps=True)
     list(LiteralPreservingTranslator(stub).translate_lines(["we are very tired now, and it is late; we go home"]))

@@ -107,10 +107,12 @@ class DocumentTranslation:
 
         Finished segments are kept in a hidden file next to the output until the document is complete.
         """
+        from heedful.predictors.literal_preserving_translator import literals, outside
+
         document = read_document(source)
         segments = list(document.segments)
-        tokenizer = self.translator.translator.tokenizers.source
-        for _ in warning_if_unknown((segment.text for segment in segments), tokenizer):
+        words = ("".join(outside(segment.text, literals(segment.text))) for segment in segments)
+        for _ in warning_if_unknown(words, self.translator.translator.tokenizers.source):
             pass
         digest = hashlib.sha256("".join(map(_to_line, segments)).encode()).hexdigest()
         header = json.dumps({"format": FORMAT, "segments": digest, **self.identity}, sort_keys=True) + "\n"
