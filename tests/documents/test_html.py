@@ -94,6 +94,12 @@ def test_code_at_the_edge_of_a_sentence_is_a_word_of_it() -> None:
     assert segment == Segment(" returns ", (Tag(0, "<code>f()</code>", "word"), Tag(9, "<kbd>x</kbd>", "word")))
 
 
+def test_a_value_of_a_template_is_a_word() -> None:
+    document = check_document(read, b"<p><%= name %> sleeps<% if x < 3 %>.<% end %></p><p>50 <% of</p>", "a.html")
+    name = Tag(0, "<%= name %>", "word")
+    assert document.segments == [Segment(" sleeps.", (name, Tag(7, "<% if x < 3 %>", "empty"))), Segment("50 <% of")]
+
+
 def test_pairs_that_cross_or_are_not_closed_are_single_tags() -> None:
     (segment,) = read(b"<p>a <b>b <i>c</b> d</i> <u>e f</p>", "a.html").segments
     assert [(tag.markup, tag.kind) for tag in segment.tags] == [

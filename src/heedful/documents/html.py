@@ -141,7 +141,7 @@ class _Page:
         if token.kind == "text":
             self.items.append(Item("text", token.begin, token.end, printable(html.unescape(source), "")))
         else:
-            kind = "word" if source.startswith("<![CDATA[") else "empty"
+            kind = "word" if source.startswith(("<![CDATA[", "<%=")) else "empty"
             self.items.append(Item(kind, token.begin, token.end, markup=source))
 
     def _start(self, token: Token) -> Iterator[Place]:

@@ -73,10 +73,14 @@ def _markup_at(content: str, begin: int, *, is_xml: bool) -> Token | None:
         return Token("comment", begin, _end(content, ">", begin + 2)) if begin + 2 < len(content) else None
     if following == "?":
         is_program = is_xml or content.startswith(("<?php", "<?="), begin)
-        return Token("comment", begin, _end(content, "?>" if is_program else ">", begin + 2))
-    if following == "!":
-        return Token("comment", begin, _declaration_end(content, begin, is_xml=is_xml))
-    return None
+        end = _end(content, "?>" if is_program else ">", begin + 2)
+    elif following == "!":
+        end = _declaration_end(content, begin, is_xml=is_xml)
+    elif following == "%" and content.find("%>", begin + 2) >= 0:  # of a template, such as ERB's <%= name %>
+        end = _end(content, "%>", begin + 2)
+    else:
+        return None
+    return Token("comment", begin, end)
 
 
 def _declaration_end(content: str, begin: int, *, is_xml: bool) -> int:
@@ -102,7 +106,7 @@ def _tag(content: str, begin: int, name_begin: int, kind: Literal["start", "end"
         value_end, quote = value_begin, ""
         if match[2]:
             quote = content[position : position + 1]
-            if quote in ('"', "'") and quote:
+            if quote in ('"', "'"):
                 value_begin += 1
                 value_end = _end(content, quote, value_begin) - 1
                 position = value_end + 1
@@ -121,5 +125,5 @@ def _tag(content: str, begin: int, name_begin: int, kind: Literal["start", "end"
 
 def _end(content: str, mark: str, position: int) -> int:
     """Return the position after the next mark, or the end of the content."""
-    found = content.find(mark, position)
-    return found + len(mark) if found >= 0 else len(content)
+    end = content.find(mark, position)
+    return end + len(mark) if end >= 0 else len(content)
