@@ -12,6 +12,8 @@ from heedful.documents.inline import BLANKS
 # Elements whose content is text, whatever it looks like; character references count in <title> and <textarea>.
 RAW_ELEMENTS = frozenset({"script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes"})
 
+MAX_TEMPLATE = 1000  # characters of a tag of a template, such as ERB's <%= name %>
+
 _NAME = re.compile(f"[a-zA-Z][^{BLANKS}/>]*")
 _ATTRIBUTE = re.compile(f"[{BLANKS}/]*+([^{BLANKS}/>][^{BLANKS}/>=]*+)(?:[{BLANKS}]*+(=)[{BLANKS}]*+)?")
 _TAG_END = re.compile(f"[{BLANKS}/]*+>")
@@ -76,8 +78,8 @@ def _markup_at(content: str, begin: int, *, is_xml: bool) -> Token | None:
         end = _end(content, "?>" if is_program else ">", begin + 2)
     elif following == "!":
         end = _declaration_end(content, begin, is_xml=is_xml)
-    elif following == "%" and content.find("%>", begin + 2) >= 0:  # of a template, such as ERB's <%= name %>
-        end = _end(content, "%>", begin + 2)
+    elif following == "%" and (mark := content.find("%>", begin + 2, begin + MAX_TEMPLATE)) >= 0:
+        end = mark + 2
     else:
         return None
     return Token("comment", begin, end)
