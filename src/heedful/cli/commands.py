@@ -42,7 +42,7 @@ TABLE = {
     ),
     "translate": Entry(
         "translate:translate",
-        "Translate sentences, the lines of files, a table column, or standard input; one output line per input.",
+        "Translate sentences, the lines of files, a table column, standard input, or documents.",
     ),
     "distill": Entry(
         "distill:distill",
