@@ -83,6 +83,8 @@ class DocumentTranslator:
 
     def _links(self, translations: Mapping[str, str]) -> dict[str, Sequence[Link]]:
         """Return the links between the words of each text and its translation; none if the model cannot align."""
+        if not translations:  # aligning imports torch, also if CTranslate2 translates
+            return {}
         try:
             alignments = self.translator.align(list(translations.items()))
         except InputError:  # without cross-attention
