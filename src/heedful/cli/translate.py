@@ -460,6 +460,7 @@ class FolderTranslation:
         translator = load_translator(self.models, self.device, self.precision, self.engine, self.search)
         settings = {
             **result_settings(self.models, translator, self.precision),
+            "device": translator.device.type,
             "json": self.as_json,
             **self.constraints.facts(),
         }
@@ -503,7 +504,6 @@ def result_settings(models: Sequence[str], translator: "Translator", precision: 
     manifests = [(find_model(model) / MANIFEST).read_bytes() for model in models]
     return {
         "model": " ".join(hashlib.sha256(manifest).hexdigest() for manifest in manifests),
-        "device": translator.device.type,
         "precision": precision,
         **asdict(translator.config),
     }
