@@ -78,6 +78,14 @@ def test_the_language_of_a_name_is_replaced(name, translated):
     assert documents._translated_name(Path(name), "en", "de") == translated
 
 
+def test_lines_of_a_document_are_translated_with_a_warning(model, file):
+    subtitles = file.with_name("a film.srt")
+    subtitles.write_text("A fox\n")
+    result = run("--input", subtitles, "--model", model)
+    assert f"run heedful translate '{subtitles}'" in result.stderr
+    assert result.stdout.count("\n") == 1
+
+
 def test_a_script_that_the_model_does_not_know_is_reported(model, file):
     file.write_text("שלום עולם\n" * 20, encoding="utf-8")
     assert "is not in the model's vocabulary" in run(file, "--model", model).stderr
@@ -108,6 +116,7 @@ def test_the_output_may_be_a_file_or_a_folder_or_the_document_itself(model, file
         (["{file}", "--output", "nix/a.txt"], r"there is no folder nix"),
         (["{file}", "{file}", "--output", "a.txt"], r"--output a.txt: there are 2 documents; give an existing folder"),
         (["{file}", "{file}"], r"notes.txt: its translation would replace that of .*notes.txt, .*notes.de.txt"),
+        (["{file}", "{folder}/./notes.txt", "--in-place"], r"its translation would replace that of .*notes.txt"),
         (["{folder}/note.txt"], r'note.txt: no such file; did you mean ".*notes.txt"'),
         (["{file}", "--output", "a.txt", "--in-place"], r"--output a.txt and --in-place exclude each other"),
         (["a fox", "--in-place"], r"--in-place is for documents"),

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import typer
 
 from heedful.cli.inputs import warning_if_unknown
-from heedful.cli.output import check_output, writing
+from heedful.cli.output import check_output, warn, writing
 from heedful.documents.document import Segment, Tag, is_document, read_document
 from heedful.errors import InputError, RunError
 from heedful.progress import show_progress
@@ -29,7 +30,8 @@ FORMAT = 1  # of the file that keeps the finished part of a translation
 def documents_in(texts: Sequence[str] | None) -> list[Path]:
     """Return the documents that a command was given in place of texts; none if it was given texts.
 
-    A text with the ending of a document and without blanks is a document, also if there is no such file.
+    A text without blanks that ends like the name of a document, such as notes.txt, is a document even if the file is
+    missing: translating its name would hide the mistake.
     """
     texts = texts or ()
     documents = [
@@ -52,15 +54,24 @@ def check_document_options(document: Path, options: Mapping[str, object]) -> Non
             )
 
 
+def warn_of_lines(source: Path | None) -> None:
+    """Warn that the lines of a file are translated as they are, if its name is that of a document with markup."""
+    if source and is_document(source) and source.suffix.lower() not in (".txt", ".json"):
+        warn(
+            f"--input {source}: each line is translated by itself, with its markup; to translate the file as a "
+            f"document, run heedful translate {shlex.quote(str(source))}"
+        )
+
+
 def output_paths(
     documents: Sequence[Path], output: Path | None, source: str, target: str, *, in_place: bool
 ) -> list[Path]:
     """Return the file to write for each document: by default a file next to it, with the language in its name."""
+    if in_place and output is not None:
+        raise InputError(f"--output {output} and --in-place exclude each other; use only one of them")
     if in_place:
-        if output is not None:
-            raise InputError(f"--output {output} and --in-place exclude each other; use only one of them")
-        return list(documents)
-    if output is not None and output.is_dir():
+        paths = list(documents)
+    elif output is not None and output.is_dir():
         paths = [output / path.name for path in documents]
     elif output is not None:
         if len(documents) > 1:
@@ -73,13 +84,15 @@ def output_paths(
         paths = [output]
     else:
         paths = [path.with_name(_translated_name(path, source, target)) for path in documents]
-    for number, (document, path) in enumerate(zip(documents, paths, strict=True)):
-        if path in paths[:number]:
-            other = documents[paths.index(path)]
+    sources: dict[Path, Path] = {}  # by the file to write, also if it has several names
+    for document, path in zip(documents, paths, strict=True):
+        other = sources.setdefault(path.resolve(), document)
+        if other is not document:
             raise InputError(
                 f"{document}: its translation would replace that of {other}, {path}; translate it separately"
             )
-        check_output(path, document)
+        if not in_place:
+            check_output(path, document)
     return paths
 
 

@@ -15,7 +15,7 @@ import typer
 from heedful.cli import options
 from heedful.cli.answering import AnswerForm, TextCommand, check_n_best, load, settings, warn_of_cut_outputs
 from heedful.cli.constraining import ConstrainedLines, ConstraintOptions, LineConstraints
-from heedful.cli.documents import DocumentTranslation, check_document_options, documents_in, output_paths
+from heedful.cli.documents import DocumentTranslation, check_document_options, documents_in, output_paths, warn_of_lines
 from heedful.cli.inputs import texts_argument, texts_of, warning_if_unknown
 from heedful.cli.output import check_output, one_line, to_json, warn, writing
 from heedful.config.keys import KEYS
@@ -223,6 +223,7 @@ def translate(
             ray,
         )
     else:
+        warn_of_lines(source)
         command = TextCommand("translating", text, source, input_form, output, source_field, as_json=as_json)
         check_output(alignments, source, output, option="--alignments")
         if alignments and output and alignments.resolve() == output.resolve():

@@ -89,7 +89,8 @@ class Plurals(NamedTuple):
     def is_singular(self, form: int, singular: str, plural: str) -> bool:
         """Return whether a form is a translation of msgid, or of msgid_plural.
 
-        The form of 1 may be that of 21 as well: then msgid is no source if it lacks the number, as in "One file".
+        In some languages, 1 and 21 have the same form. A msgid without the number, as in "One file", is then not the
+        source of that form.
         """
         is_shared = form in self.forms[1:]
         lacks_number = len(PLACEHOLDER.findall(singular)) < len(PLACEHOLDER.findall(plural))
@@ -98,7 +99,7 @@ class Plurals(NamedTuple):
 
 @dataclass(frozen=True)
 class Notation:
-    """How a catalog writes its strings: the end of a line, and whether lines are wrapped."""
+    """Style in which a catalog writes strings: its line ends, and whether it wraps lines."""
 
     newline: str
     is_wrapped: bool

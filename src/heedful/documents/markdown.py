@@ -73,7 +73,7 @@ class Block(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What is around a text in its block.
+    """Markup around a text in its block.
 
     Attributes:
         prefix: What marks the block where it begins.

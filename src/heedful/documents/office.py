@@ -68,7 +68,7 @@ def _natural_order(name: str) -> tuple[str, int]:
 
 
 class Cut(NamedTuple):
-    """Where a part of a run begins or ends, or the whole run if nothing precedes or follows the part.
+    """Position at which a run is divided into parts, or at which the whole run begins or ends.
 
     `outer` is the tag that the rest of the run needs there, and `inner` the tag that the part needs.
     """
@@ -79,7 +79,7 @@ class Cut(NamedTuple):
 
 
 class Writing(NamedTuple):
-    """What the runs of a paragraph are written with.
+    """Settings for writing the runs of a paragraph.
 
     Attributes:
         base: The format of text that is not between tags of a format.

@@ -44,7 +44,7 @@ BREAK = re.compile(
 
 
 class Notation(NamedTuple):
-    """How a format writes the text of a cue: its tags and character references, and a text with escapes."""
+    """Notation of a format for the text of a cue: patterns of its tags and tokens, and a function that escapes text."""
 
     tag: re.Pattern[str]
     token: re.Pattern[str]

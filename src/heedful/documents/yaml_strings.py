@@ -41,7 +41,7 @@ class Loader(yaml.SafeLoader):
 
 
 class Notation:
-    """How a file writes its texts: with which escapes and line breaks, and what its plain scalars may contain."""
+    """Style in which a file writes strings: its escapes, its line breaks, and what its plain scalars may contain."""
 
     def __init__(self, content: str):
         self.dumper = yaml.SafeDumper(io.StringIO(), allow_unicode=True)

@@ -4,25 +4,30 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import NamedTuple, Protocol
 
 from sentencex.sentencex import segment as split_sentences
 
-from heedful.documents.document import Segment
+from heedful.documents.document import Segment, Tag
 from heedful.documents.tags import Link, Range, Sentence, project_tags, with_stand_ins, without_stand_ins
 from heedful.errors import InputError
 from heedful.predictors.literal_preserving_translator import LiteralPreservingTranslator, blank_after, literals
 from heedful.predictors.predictor import Done
-from heedful.predictors.translator import Translation, Translator
-
-WINDOW = 256  # segments translated together
+from heedful.predictors.translator import WINDOW, Translation, Translator
 
 
 class LineTranslator(Protocol):
     """Translator of sentences."""
 
     def translate_lines(self, lines: Iterable[str], window: int, done: Done) -> Iterator[Translation]: ...
+
+
+class Source(NamedTuple):
+    """Segment with placeholders for the tags that are words, these tags, and the ranges of its sentences."""
+
+    segment: Segment
+    words: Mapping[str, Tag]
+    sentences: Sequence[Range]
 
 
 class TranslatedSegment(NamedTuple):
@@ -51,19 +56,12 @@ class DocumentTranslator:
 
         Args:
             segments: Texts of any length, with their inline tags.
-            window: Number of segments read before their translations are yielded.
+            window: Number of sentences read before their translations are yielded.
             done: Called with the number of sentences just translated, after each batch.
         """
         lines = self.lines or LiteralPreservingTranslator(self.translator)
-        segments = iter(segments)
-        while chunk := list(islice(segments, window)):
-            sources = [with_stand_ins(segment) for segment in chunk]
-            ranges = [list(self.sentences(source.text)) for source, _ in sources]
-            texts = [
-                source.text[begin:end]
-                for (source, _), sentences in zip(sources, ranges, strict=True)
-                for begin, end in sentences
-            ]
+        for sources in self._windows(segments, window):
+            texts = [source.text[begin:end] for source, _, sentences in sources for begin, end in sentences]
             # A sentence that occurs several times, as the strings of a program do, is translated once.
             unique = list(dict.fromkeys(texts))
             answers = lines.translate_lines(unique, max(len(unique), 1), done)
@@ -71,15 +69,29 @@ class DocumentTranslator:
             done(len(texts) - len(unique))
             marked = {
                 source.text[begin:end]: translations[source.text[begin:end]].text
-                for (source, _), sentences in zip(sources, ranges, strict=True)
+                for source, _, sentences in sources
                 for begin, end in sentences
                 if _has_tag(source, begin, end)
             }
             links = self._links(marked)
-            for (source, words), sentences in zip(sources, ranges, strict=True):
+            for source, words, sentences in sources:
                 parts = [translations[source.text[begin:end]] for begin, end in sentences]
                 segment = joined(source, sentences, [part.text for part in parts], links)
                 yield TranslatedSegment(without_stand_ins(segment, words), parts)
+
+    def _windows(self, segments: Iterable[Segment], window: int) -> Iterator[list[Source]]:
+        """Yield the segments in groups of at least `window` sentences, which are translated together."""
+        sources: list[Source] = []
+        count = 0
+        for segment in segments:
+            source, words = with_stand_ins(segment)
+            sources.append(Source(source, words, list(self.sentences(source.text))))
+            count += len(sources[-1].sentences)
+            if count >= window:
+                yield sources
+                sources, count = [], 0
+        if sources:
+            yield sources
 
     def _links(self, translations: Mapping[str, str]) -> dict[str, Sequence[Link]]:
         """Return the links between the words of each text and its translation; none if the model cannot align."""

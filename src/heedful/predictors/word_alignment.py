@@ -53,7 +53,7 @@ class Alignment:
 
 
 class Side(NamedTuple):
-    """One text of a pair: its words, and its token ids with the span of characters that each of them represents."""
+    """Source or translation of a pair: the spans of its words, and its token ids with the span of each token."""
 
     words: list[CharacterSpan]
     ids: list[int]

@@ -131,11 +131,11 @@ class SentenceSearch:
         candidates = sorted(candidates, key=lambda each: -each.log_prob)  # stable: ties keep the order of parents
         self.finish(candidates)
         following = [each for each in candidates if not each.ends]
-        chosen = shared(following, self.beam)
+        survivors = shared(following, self.beam)
         # One hypothesis always has room for all that is missing: its next forced tokens keep it so.
-        if not any(map(self.has_room, chosen)) and (safe := next(filter(self.has_room, following), None)):
-            chosen[-1] = safe
-        chosen.sort(key=lambda each: -each.log_prob)
+        if not any(map(self.has_room, survivors)) and (safe := next(filter(self.has_room, following), None)):
+            survivors[-1] = safe
+        survivors.sort(key=lambda each: -each.log_prob)
         self.live = [
             Partial(
                 [*each.parent.tokens, each.token],
@@ -145,7 +145,7 @@ class SentenceSearch:
                 each.place,
                 each.parent.row,
             )
-            for each in chosen
+            for each in survivors
         ]
         if self.is_done():
             self.live = []

@@ -227,7 +227,7 @@ def spellings_of(phrase: str, tokenizer: Tokenizer) -> list[Spelling]:
 
 
 class Guide:
-    """What constraints require of the search for one output; an output is given as the bytes that its tokens write."""
+    """Requirements of constraints on a search for one output. An output is given as the bytes that its tokens write."""
 
     def __init__(self, constraints: Constraints, tokenizer: Tokenizer, config: DecodeConfig) -> None:
         self.constraints = constraints
@@ -403,7 +403,7 @@ def text_of(output: bytes) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """How far an output has come with its constraints, and which tokens may follow.
+    """Progress of an output towards its constraints, and the tokens that may follow.
 
     Attributes:
         progress: The tokens of terms that are written already.

@@ -47,9 +47,9 @@ def test_a_tbx_file_has_the_terms_of_concepts_in_many_languages(tmp_path):
         ("terms.tsv", "dog\tHund\ncat\n", "terms.tsv:2: needs a source term and a target term"),
         ("terms.tsv", "\n", "contains no terms"),
         ("terms.txt", "dog\tHund\n", "is not a glossary"),
-        ("terms.tbx", "<martif>\n<text>", "terms.tbx:2: is not valid XML"),
+        ("terms.tbx", "<martif>\n<text>", "terms.tbx:2: is not well-formed XML"),
         ("terms.tbx", "<martif/>", "it contains no termEntry"),
-        ("terms.tbx", '<!DOCTYPE m [<!ENTITY a "b">]><m>&a;</m>', "declares XML entities"),
+        ("terms.tbx", '<!DOCTYPE m [<!ENTITY a "b">]><m>&a;</m>', "defines entities in a DOCTYPE"),
     ],
 )
 def test_what_is_wrong_with_a_glossary_is_said(tmp_path, name, content, problem):

@@ -6,18 +6,17 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from unicodedata import normalize
-from xml.etree.ElementTree import Element, TreeBuilder
-from xml.parsers import expat
 
 from heedful.data.readers.files import ending_of, open_bytes
 from heedful.data.readers.rows import cells_of
+from heedful.documents.xml_tree import Element, parse, text_of
 from heedful.errors import InputError
 
 MAX_FILE = 1 << 28  # bytes of a TBX file
 TABLES, TBX = (".tsv", ".csv"), (".tbx", ".xml")
-XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+PREFIXES = {"http://www.w3.org/XML/1998/namespace": "xml"}
+_MARKUP = re.compile(r"<(?!!\[CDATA\[)[^<>]*>")
 # Chinese and Japanese characters are compared one by one, because no spaces separate words.
 _UNIT = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+|[^\w\s]")
 # Languages of the stemmers of snowballstemmer.
@@ -121,17 +120,16 @@ def table_pairs(path: Path) -> Iterator[tuple[str, str]]:
 
 def tbx_pairs(path: Path, source_language: str, target_language: str) -> Iterator[tuple[str, str]]:
     """Yield the pairs of source and target terms of each concept in a TBX file."""
+    xml = parse(content_of(path), str(path), PREFIXES)
     languages = set()
     count = 0
-    for entry in parsed_xml(path).iter():
-        if _name(entry) not in ("termEntry", "conceptEntry"):
-            continue
+    for entry in _elements(xml.root, "termEntry", "conceptEntry"):
         terms: defaultdict[str, list[str]] = defaultdict(list)
-        for section in entry.iter():
-            if _name(section) in ("langSet", "langSec"):
-                language = section.get(XML_LANGUAGE, "").lower().partition("-")[0]
-                texts = (" ".join("".join(each.itertext()).split()) for each in section.iter() if _name(each) == "term")
-                terms[language] += filter(None, texts)
+        for section in _elements(entry, "langSet", "langSec"):
+            language = section.attributes.get("xml:lang", "").lower().partition("-")[0]
+            # A term may have markup, such as <hi>.
+            texts = (text_of(_MARKUP.sub("", xml.inner(term))) for term in _elements(section, "term"))
+            terms[language] += filter(None, (" ".join(text.split()) for text in texts))
         languages |= terms.keys()
         for source in terms[source_language.partition("-")[0]]:
             for target in terms[target_language.partition("-")[0]]:
@@ -145,36 +143,17 @@ def tbx_pairs(path: Path, source_language: str, target_language: str) -> Iterato
         )
 
 
-def _name(element: Element) -> str:
-    return element.tag.rpartition("}")[2]
+def _elements(element: Element, *names: str) -> Iterator[Element]:
+    """Yield the elements in an element at any depth that have one of the names, in whatever namespace."""
+    for child in element.children:
+        if child.name.rpartition(":")[2] in names:
+            yield child
+        yield from _elements(child, *names)
 
 
-def parsed_xml(path: Path) -> Element:
-    """Parse an XML file; one that declares entities, whose expansion can fill the memory, is refused."""
-    builder = TreeBuilder()
-    parser: Any = expat.ParserCreate(namespace_separator="}")
-
-    def qualified(name: str) -> str:
-        return f"{{{name}" if "}" in name else name
-
-    def start(name: str, attributes: dict[str, str]) -> None:
-        builder.start(qualified(name), {qualified(key): value for key, value in attributes.items()})
-
-    def refuse_entity(*_: object) -> None:
-        raise InputError(
-            f"{path}: declares XML entities, which are not read; replace them with the text they stand for"
-        )
-
-    parser.StartElementHandler = start
-    parser.EndElementHandler = lambda name: builder.end(qualified(name))
-    parser.CharacterDataHandler = builder.data
-    parser.EntityDeclHandler = refuse_entity
+def content_of(path: Path) -> bytes:
     with open_bytes(path) as stream:
         content = stream.read(MAX_FILE + 1)
     if len(content) > MAX_FILE:
         raise InputError(f"{path}: is larger than {MAX_FILE:,} bytes; divide it")
-    try:
-        parser.Parse(content, True)
-    except expat.ExpatError as error:
-        raise InputError(f"{path}:{error.lineno}: is not valid XML ({expat.errors.messages[error.code]})") from error
-    return builder.close()
+    return content
